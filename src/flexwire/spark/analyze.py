@@ -157,9 +157,9 @@ _TRAFFIC = {
 class Analysis:
     """The result of an analysis: its files, its facts, and the seconds of each stage.
 
-    ``output`` reads the result, on this machine or in a store. An analysis on this machine also has
-    paths. ``is_new`` is false if the tables already had the input, in which case nothing was done.
-    ``notes`` are messages for the user about the run.
+    ``output`` reads the result, on this machine or in a store. If the output is on this machine,
+    its paths are available too. ``is_new`` is false if the tables already had the input, so that
+    nothing had to be done. ``notes`` are messages for the user about the run.
     """
 
     output: Output
@@ -191,7 +191,7 @@ class Analysis:
         return Path(self.output.where(name))
 
 
-def analyze(  # noqa: PLR0913 - each is an option of the command, and given by name
+def analyze(  # noqa: PLR0913 - each is an option of the command, and is passed by name
     paths: Iterable[str | Path],
     out: str | Path,
     *,
@@ -225,10 +225,10 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
     ``paths`` are files, directories and patterns; ``out`` is a local directory or one in a store.
-    Logs become tables named "log_…", request logs (local times in ``timezone``) those of captures.
-    Other files are errors, or left out with ``skip_unreadable``. Credentials are hidden unless
-    ``show_credentials`` is true. The analysis replaces an earlier one in ``out``, or adds to it
-    with ``append``. ``iceberg_catalog`` finds Iceberg tables by name, and ``register``
+    Logs become tables named "log_…"; request logs (local times in ``timezone``) fill capture
+    tables. Other files are errors, or are left out with ``skip_unreadable``. Credentials are hidden
+    unless ``show_credentials`` is true. The analysis replaces an earlier one in ``out``; with
+    ``append`` it adds to it. ``iceberg_catalog`` finds Iceberg tables by name, and ``register``
     ("spark_catalog.kafka") other tables in Spark's catalog. The session is ``spark``, or one
     started on ``master`` (default: as `spark-submit` says) with ``memory``, and ``worker_memory``
     for a worker. All machines must see the files under the same names. Only connections with an end
@@ -322,7 +322,7 @@ def _run(
 def _inputs(paths: Iterable[str | Path], zone: Zone) -> Inputs:
     """Return the captures, the files of logs, and the request logs of these paths.
 
-    Request logs are in order of time.
+    Request logs are ordered by time.
     """
     inputs = input_sources(to_list(paths, "paths", "a list of paths"))
     check_request_logs(inputs.request_logs)
@@ -401,7 +401,7 @@ class _AnalysisJob:
     def write_tables(
         self, files: list[InputFile]
     ) -> tuple[AnalysisSums, UnreadableFiles, CaptureMarks, tuple[str, ...]]:
-        """Write all tables except the audit's; return sums of their rows, and the files left out.
+        """Write all tables but the audit's; return the sums of their rows, and the files left out.
 
         The result also includes the marks in the files, and notes for the user on connections that
         continue.
@@ -443,8 +443,8 @@ class _AnalysisJob:
         return range_bytes_for(total, at_once, most)
 
     def _tasks_at_once(self, total: int) -> int:
-        # On Spark Connect and on a cluster, asking costs a job, and for small inputs the answer
-        # changes nothing.
+        # On Spark Connect and on a cluster, finding out takes a job, and for small inputs the
+        # result changes nothing.
         return 1 if total <= 2 * LEAST_RANGE_BYTES else tasks_at_once(self.spark)
 
     @contextmanager
@@ -453,7 +453,7 @@ class _AnalysisJob:
             yield
 
     def measure(self, sums: AnalysisSums) -> Facts:
-        """Run the audit, and combine the facts."""
+        """Run the audit, and combine all facts."""
         brokers = (self.options.asked.release,) if self.options.asked.release else ()
         made_at_us = time.time_ns() // 1000
         with self._stage("Measuring"):

@@ -1,4 +1,4 @@
-"""Adds request logs to tables that grow: each line once, and connections that continue.
+"""Adds request logs to tables that grow: each line is added once, and connections continue.
 
 ```
 files ─▶ positions before ─▶ new lines ─▶ rows, with the analysis in which a connection began
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 LOGGED_STATE: Final = "request_log_state"
 """The name of the file with the state, in the directory of an analysis."""
 MOST_CONTINUED: Final = 200_000
-"""At most this many connections continue in the next analysis: those with the latest lines."""
+"""At most this many connections (those with the latest lines) continue in the next analysis."""
 MOST_TEXT: Final = 64 << 20
-"""Their names and texts have at most this many characters."""
+"""The names and strings of these connections have at most this many characters."""
 IDLE_US: Final = 24 * 3600 * 1_000_000
-"""A connection without a line for this long does not continue."""
+"""A connection that has had no line for this long does not continue."""
 
 _TEXTS: Final = tuple(name for name in LOGGED_TEXTS if name not in {"client", "broker"})
 
@@ -63,12 +63,12 @@ class ContinuedConnection(SavedRecord):
 
     @property
     def length(self) -> int:
-        """The number of characters of its texts."""
+        """The number of characters in its strings."""
         return sum(len(text or "") for text in (self.client_id, *self.texts))
 
 
 class LoggedState(SavedRecord):
-    """The content of the file."""
+    """The content of the state file."""
 
     logs: Annotated[list[LogPosition], msgspec.Meta(max_length=MOST_FILES)]
     connections: dict[str, ContinuedConnection]
@@ -76,7 +76,7 @@ class LoggedState(SavedRecord):
 
 @dataclass(frozen=True)
 class RequestLogGrowth:
-    """The new lines of request logs for the analysis ``run``, and the connections before them.
+    """The new lines of request logs for the analysis ``run``, and the connections known so far.
 
     ``known`` are the names of files without new lines. ``notes`` are messages for the user.
     """
@@ -90,7 +90,7 @@ class RequestLogGrowth:
 
     @cached_property
     def ids(self) -> dict[str, LoggedIds]:
-        """The ids of the connections, by name."""
+        """The ids of the connections, by connection name."""
         return {
             name: LoggedIds(one.client_id, one.client_instance_id)
             for name, one in self.connections.items()
@@ -103,7 +103,7 @@ class RequestLogGrowth:
         return {name: one.began_in for name, one in self.connections.items()}
 
     def with_ids(self, found: Mapping[str, LoggedIds]) -> dict[str, LoggedIds]:
-        """Return ``found``, the ids of lines that were read now, behind those from before."""
+        """Return the earlier ids, followed by ``found``, the ids of lines that were read now."""
         ids = self.ids | {**found}
         for name in self.ids.keys() & found.keys():
             before, now = self.ids[name], found[name]
@@ -115,7 +115,7 @@ class RequestLogGrowth:
         return ids
 
     def continued(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows of connections with the facts from before, and where each one began.
+        """Return rows of connections with earlier facts, and the analysis in which each one began.
 
         The counts and the first time stay those of this analysis.
         """
@@ -150,7 +150,8 @@ class RequestLogGrowth:
     ) -> tuple[bytes, tuple[str, ...]]:
         """Return the content of the file for the next analysis, and notes for the user.
 
-        ``seen`` are the connections with lines in this analysis, without ``forgotten`` others.
+        ``seen`` are the connections with lines in this analysis; ``forgotten`` is the number of
+        others.
         """
         connections = {**self.connections, **seen}
         latest = max((one.last_us for one in connections.values()), default=0)
@@ -175,7 +176,7 @@ def latest_connections(
 
 
 class SeenConnections:
-    """The connections of an analysis for the next one: those with the latest lines."""
+    """The connections that one analysis passes to the next: those with the latest lines."""
 
     def __init__(self, run: str) -> None:
         self._run = run

@@ -5,8 +5,8 @@ files ─▶ what they are ─▶ pieces, some a task ─▶ frames, messages/<M
                              └─▶ sums, and what lines say of connections ─▶ connections, packets
 ```
 A task reads its pieces line by line (`flexwire.logs.request_log`) and writes its part of each table
-(`flexwire.tables.request_logs`). To read a line, a task needs no other lines, except for facts
-about the line's connection. The driver combines the facts about connections from all tasks.
+(`flexwire.tables.request_logs`). A task can read each line without the other lines, except for
+facts about the line's connection. The driver combines the facts about connections from all tasks.
 
 A line may lack a client id that another line of its connection has, and no task knows such an id
 before all tasks have read their lines. In this case all tasks read again, with these ids.
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 LEAST_TASK: Final = 16 << 20
-"""A task reads at least this many bytes of lines, if there are so many, which takes some seconds.
+"""A task reads at least this many bytes of lines if there are enough, which takes some seconds.
 """
 MOST_TASK: Final = 512 << 20
 MOST_CONNECTIONS: Final = 200_000
@@ -89,7 +89,7 @@ class RequestLogPlan:
 
 
 def check_request_logs(files: Sequence[RequestLogFile]) -> None:
-    """Raise `CaptureError` if all files are logs of another kind."""
+    """Raise `CaptureError` if all files contain logs of another kind."""
     if files and all(file.is_server_log for file in files):
         reason = "give the request log too: a broker's own log shows only refused requests"
         raise CaptureError(reason, source=files[0].source.name)
@@ -108,7 +108,7 @@ def plan_request_logs(
 
 
 def undivided_note(files: Sequence[RequestLogFile]) -> tuple[str, ...]:
-    """Return a note on large files that are read by one task each, if any, with the reason."""
+    """Return a note on large files that are read by a single task, if any, with the reason."""
     large = [
         file
         for file in files
@@ -158,9 +158,9 @@ def _span_us(files: Sequence[RequestLogFile], zone: Zone) -> int:
 # Lines are held until there are this many, or until their bodies reach this weight.
 _LINES: Final = 20_000
 _HEAVIEST: Final = 32 << 20
-# The approximate size of a structure in columns. An empty one takes three bytes in the line.
+# The approximate size of a structure in columns. An empty structure takes three bytes in the line.
 _STRUCTURE: Final = 64
-# At most this many reasons are counted separately, and at most this many listeners are named.
+# At most this many reasons are counted separately, and at most this many listeners are listed.
 _SHOWN: Final = 50
 
 
@@ -189,7 +189,7 @@ def write_request_log_tables(
 ) -> tuple[RequestLogFacts, AnalysisSums, tuple[str, ...]]:
     """Write the tables to ``task_output``; return the facts, the sums of the rows, and notes.
 
-    If the tables grow, connections continue from the analysis before, and the state for the next
+    If the tables grow, connections continue from the previous analysis, and the state for the next
     analysis is written too.
     """
     reading = _Reading(plan, zone, show_credentials)
@@ -207,8 +207,8 @@ def write_request_log_tables(
     written_files = compact(spark, committed, task_output)
     remove_parts(task_output.directory)
     settle(task_output.directory, task_output.count_files(written_files))
-    # This file is small, and can be written only now: it has the facts of several tasks about each
-    # connection.
+    # This file is small. It can be written only now, because it has the facts of several tasks
+    # about each connection.
     notes += _write_connections(task_output, sums.audit.logged(), growth)
     packets = _packets(counts)
     sums.add(PACKETS, packets)
@@ -241,13 +241,13 @@ def _run(
 
 
 def _ids_of_lines_without(sums: AnalysisSums) -> tuple[dict[str, LoggedIds], tuple[str, ...]]:
-    """Return the ids that lines lack, by connection, and a note if there are too many."""
+    """Return the ids that lines lack, by connection, and a note if too many lines lack one."""
     ids: dict[str, LoggedIds] = {}
     beyond = 0
     for some in sums.audit.ids_of_lines_without():
         ids |= some
         if len(ids) > MOST_CONNECTIONS:
-            # This choice does not depend on the order of the lines.
+            # This choice must not depend on the order of the lines.
             last = sorted(ids)[MOST_CONNECTIONS:]
             beyond += len(last)
             for name in last:
@@ -354,7 +354,7 @@ def _batches(lines: Iterator[FileItem]) -> Iterator[list[FileItem]]:
 
 
 def _weight(line: FileItem) -> int:
-    """Return about how many bytes those parts of a line take whose length a client can choose."""
+    """Return the approximate size of those parts of a line whose length a client can choose."""
     item = line.item
     if not isinstance(item, LoggedRequest):
         return 0
@@ -382,7 +382,7 @@ _OF_LISTENER: Final = ["connection", "listener", "security_protocol"]
 
 
 def _packets(counts: _LineCounts) -> pa.RecordBatch:
-    import pyarrow as pa  # noqa: PLC0415 - only its types are needed above
+    import pyarrow as pa  # noqa: PLC0415 - only types from it are needed above
 
     rows = []
     for name, lines in sorted(counts.lines.items()):

@@ -43,16 +43,16 @@ Ask = Callable[["AnalysisTables"], DataFrame]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaySums:
-    """How the result of an answer is added up from sums of days.
+    """How the result of an answer is added up from daily sums.
 
     Attributes:
         version: grows when ``part`` counts otherwise than before, so that kept sums are not used.
         tables: the function that returns the names of the tables that ``part`` reads. Each of them
             is partitioned by day.
         columns: the columns of the sums; the first is ``day``.
-        part: the function of tables that returns sums by day, or None without any rows. Each sum is
-            of rows of one day. It reads only ``tables``. There are no connections and no names from
-            other days, and rows have only the facts of their own analysis.
+        part: the function of tables that returns sums by day, or None without any rows. Each sum
+            covers the rows of one day. It reads only ``tables``. There are no connections and no
+            names from other days, and rows have only the facts of their own analysis.
         total: the function of sums and of all tables that returns the answer's rows. If
             ``takes_labels``, it also takes ``labels`` of teams.
         unless: a function that returns whether the answer is computed from all rows of these
@@ -77,7 +77,7 @@ class DaySums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer of `analyze`: it is a table, a CSV file, and a part of the report.
+    """An answer from `analyze`: a table, a CSV file, and a part of the report.
 
     Attributes:
         name: the name of the function, the file, the table and the CSV.
@@ -90,12 +90,13 @@ class Answer:
             puts large values first and nulls last.
         ask: the function of tables.
         shown: the names of the columns with a heading, if the report has another order.
-        place: its place in the report; smaller places come first.
+        place: its position in the report; lower numbers come first.
         picture: its picture in the report.
         labelled: for an answer that a file of labels changes: a function that reads the file and
             returns the function to ask instead of ``ask``.
-        asks: the internal topics that it is about. It is asked if the logs of an analysis include
-            one of them. No table has their state, so only the analysis itself can ask it.
+        asks: the internal topics that the answer is about. The answer is computed if the logs in an
+            analysis include one of these topics. No table has their state, so only the analysis
+            itself can ask it.
         of_logs: whether it needs log segments.
         of_grown: whether it is about several analyses. It is asked of tables that grow, or by name.
         of_state: the answer about internal topics that corresponds to this one about traffic.
@@ -150,7 +151,7 @@ class Answer:
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    """Return a column that Arrow can sort: lists are replaced by their ranks in Spark's order."""
+    """Return a column that Arrow can sort: each list is replaced by its rank in Spark's order."""
     if not pa.types.is_list(column.type):
         return column
     lists = [None if value is None else _placed(value) for value in column.to_pylist()]
@@ -160,7 +161,7 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
 
 
 def _placed(elements: list[Any]) -> tuple[Any, ...]:
-    """Return a list as a tuple that Python compares as Spark does, with null elements first."""
+    """Return a list as a tuple that sorts in Python as the list does in Spark: nulls come first."""
     return tuple((value is not None, value) for value in elements)
 
 
@@ -248,13 +249,13 @@ def no_rows(table: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
 
 
 def address(end: SparkColumn) -> SparkColumn:
-    """Return a connection end's host, as column ``address``: "10.0.0.9" for "10.0.0.9:50000"."""
+    """Return the host in an address, as column ``address``: "10.0.0.9" for "10.0.0.9:50000"."""
     return F.regexp_replace(end, PORT, "").alias("address")
 
 
 @dataclass(frozen=True, slots=True)
 class LogTables:
-    """The tables of logs, as docs/tables.md describes them."""
+    """The tables made from logs, as docs/tables.md describes them."""
 
     batches: DataFrame
     record_sizes: DataFrame
@@ -263,7 +264,7 @@ class LogTables:
 
 
 class OutputTables(Protocol):
-    """The output from which tables were opened, and its tables at that moment."""
+    """The output from which tables were opened, and the tables that it had at that moment."""
 
     @property
     def records(self) -> DataFrame:
@@ -303,10 +304,11 @@ class AnalysisTables:
     returns the table, for all times, of a message that names topics.
 
     The total of daily sums (`flexwire.answers.asking.day_sums`) has four more attributes. ``told``
-    returns the names of topics that kept sums have. ``learned`` is the table of names that analyses
-    learned, because the sums of one analysis lack the names that others learned. ``answered_later``
-    has the keys of the requests whose response is in a later analysis than the request. ``clients``
-    has the facts about the clients of connections that an analysis lacks and another one learned.
+    returns the topic names that are stored with the sums. ``learned`` is the table of names that
+    analyses learned, because the sums of one analysis lack the names that others learned.
+    ``answered_later`` has the keys of the requests whose response is in a later analysis than the
+    request. ``clients`` has the facts about the clients of connections that an analysis lacks and
+    another one learned.
     """
 
     frames: DataFrame
@@ -329,7 +331,7 @@ class AnalysisTables:
         return self.message(name) if self.narrow is None else self.narrow(name, columns)
 
     def naming(self, name: str) -> DataFrame | None:
-        """Return the table of a message that contains topic names, with rows of all times."""
+        """Return the table of a message that contains topic names, with the rows of all times."""
         return (self.message if self.named is None else self.named)(name)
 
     def cluster(self, *, oldest: bool = False) -> ClusterState | None:
@@ -337,7 +339,7 @@ class AnalysisTables:
         return None if self.internal is None else self.internal.cluster(oldest=oldest)
 
     def hold_only(self, message: str, paths: Collection[Path], value: object) -> bool:
-        """Return whether these columns of a message surely have no value but this one and null."""
+        """Return whether these columns of a message can have no value but this one and null."""
         opened = self.opened
         if opened is None or opened.message is not self.message:
             return False

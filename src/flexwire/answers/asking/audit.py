@@ -94,7 +94,7 @@ def _of_kind(values: Column, kind: str) -> Column:
 
 
 def _values(table: DataFrame, path: tuple[str, ...]) -> Column | None:
-    """Return the strings at a path, through any arrays, or None if there is no such column."""
+    """Return the strings at a path, also inside arrays, or None if the column does not exist."""
     column, kind = F.col("body"), table.schema["body"].dataType
     in_array = False
     for name in path:
@@ -108,11 +108,11 @@ def _values(table: DataFrame, path: tuple[str, ...]) -> Column | None:
     return column if in_array else F.array(column)
 
 
-# For verdicts up to this one, somebody must examine the client.
+# If the verdict is this one or a more serious one, somebody must examine the client.
 _NAMED = VERDICTS[: VERDICTS.index("documented as unsupported") + 1]
 _BREAKS = VERDICTS[: VERDICTS.index("cannot say")]
 MOST_FINDINGS: Final = 100_000
-"""The most findings in an audit. Further findings are only counted, by verdict."""
+"""The most findings in an audit. Any further findings are only counted, by verdict."""
 _Judged = list[tuple["Party", "Conduct", "ClientFinding"]]
 
 
@@ -139,7 +139,7 @@ def gather_audit(
     flagged = {party for party, _, finding in judged if finding.verdict in _NAMED}
     touched = gathered.touched(flagged) if flagged else {}
     findings = [_finding(*finding, touched, labels or {}) for finding in judged]
-    # The same captures must always result in the same file.
+    # The same captures must always produce the same file.
     findings.sort(
         key=lambda finding: (
             chosen.index(finding.release),
@@ -167,14 +167,14 @@ def gather_audit(
 
 
 def cluster_gates(seen: ClusterSeen, releases: Sequence[str]) -> tuple[ClusterGate, ...]:
-    """Return the gates of a cluster for these releases, in their order, the gravest first."""
+    """Return the gates of a cluster for these releases, with the most serious ones first."""
     return tuple(gate for release in releases for gate in judge_cluster(seen, release))
 
 
 def _judge_all(
     evidence: AuditEvidence, releases: Sequence[str], brokers: Sequence[str]
 ) -> tuple[_Judged, Counter[str]]:
-    """Return the findings, and the counts of left-out findings by verdict.
+    """Return the findings, and for each verdict the number of findings that were left out.
 
     If there are too many findings, the most serious ones are kept, and among equal ones those about
     the most requests.
@@ -250,7 +250,7 @@ def _name(api_key: int) -> str | None:
 def _newest(evidence: AuditEvidence, release: str) -> NewestShare:
     """Count the clients that use the newest versions of a release.
 
-    Only they would use later versions.
+    Only these clients would use later versions.
     """
     requests, newest, clients, up_to_date = 0, 0, 0, 0
     for conduct in evidence.clients.values():
@@ -308,7 +308,7 @@ _SUMS: Final = pa.schema([("sums", pa.binary())])
 
 @dataclass(frozen=True, slots=True)
 class AuditTables:
-    """The tables to audit; ``message`` returns the table of a message, or None if there is none."""
+    """The tables to audit; ``message`` returns a message's table, or None if it has no table."""
 
     frames: DataFrame
     connections: DataFrame
@@ -380,13 +380,13 @@ def _message(table: DataFrame, fields: Collection[str]) -> DataFrame:
     """Return the columns of a message's table; if ``fields`` are given, only those of its body."""
     body: Column = F.col("body")
     if fields:
-        # With this, Spark reads no other columns of the file.
+        # This keeps Spark from reading other columns of the file.
         body = F.struct(*(F.col(f"body.{field}") for field in fields)).alias("body")
     return table.select(*connection_key(table.columns), "body_version", body)
 
 
 def _summed(table: str, rows: DataFrame) -> DataFrame:
-    """Return a row for each task, with the sums of the task's rows."""
+    """Return one row for each task, with the sums of that task's rows."""
     return map_in_arrow(rows, partial(_sum, table), _SUMS)
 
 

@@ -1,8 +1,8 @@
-"""Exchanges for daily sums: those of one day, and the halves of those that take two days.
+"""Exchanges for daily sums: exchanges within one day, and the halves of those across two days.
 
 The sums of a day follow from its rows alone, so a request whose response is on another day is kept
 for the total, and so is the response. The total joins them (`joined_halves`). Only requests without
-a response on their day are kept: those that are in flight at midnight, and those that nobody
+a response on the same day are kept: those that are in flight at midnight, and those that were never
 answered.
 """
 
@@ -54,8 +54,8 @@ def exchanges_of_days(
 
     ``request`` and ``response`` are the types of the columns of ``filters``. A row has `DAY`,
     `HALF`, ``client_id``, ``asked``, ``answered``, ``request`` and ``response``. `HALF` is null if
-    both messages are of the same day. A request alone has no ``answered`` and no ``response``, and
-    a response alone has no ``client_id`` and no ``request``.
+    both messages are from the same day. A request alone has no ``answered`` and no ``response``,
+    and a response alone has no ``client_id`` and no ``request``.
     """
     requests = [rows for one in filters if (rows := requests_of(tables, one)) is not None]
     responses = [rows for one in filters if (rows := responses_of(tables, one)) is not None]
@@ -83,21 +83,21 @@ def exchanges_of_days(
 
 
 def _answers(responses: DataFrame, asked: DataFrame | None, same: Sequence[str]) -> DataFrame:
-    """Return the exchanges with a response, with `HALF` if their request is of an earlier day."""
+    """Return the exchanges with a response, with `HALF` if the request is from an earlier day."""
     half = _half(responses, is_request=False)
     is_later = day_of_time("asked") != F.col(DAY)
     if asked is None:
         return responses.where(is_later).withColumn(HALF, half)
     found = asked.withColumn("is_found", F.lit(col=True))
     both = responses.join(found, [*same], "left")
-    # A response that finds no request on the day of its request has none.
+    # If the day of the request has no request for this response, none exists.
     return both.where(F.col("is_found") | is_later).withColumn(
         HALF, F.when(F.col("is_found").isNull(), half)
     )
 
 
 def joined_halves(halves: DataFrame) -> DataFrame:
-    """Return the exchanges that take two days, from rows with `HALF` and with columns of sums.
+    """Return the exchanges that span two days, from rows with `HALF` and the columns of sums.
 
     A row has ``of_request`` and ``of_response``, the columns of both halves as structures.
     """
@@ -120,7 +120,7 @@ def no_half() -> Column:
 
 
 def _half(rows: DataFrame, *, is_request: bool) -> Column:
-    # A null would equal no other key.
+    # In a join, a null equals no other key.
     others = {"is_request": F.lit(is_request)}
     if ANALYSIS not in rows.columns:
         others[ANALYSIS] = F.lit("")

@@ -1,10 +1,11 @@
-"""Sums of one day: the part of an answer that later days and later facts do not change.
+"""Daily sums: the part of an answer that later days and later facts do not change.
 
 An answer that can be added up consists of two functions (`flexwire.answers.asking.answer.DaySums`).
-``part`` reads the rows of some days and returns sums, each of one day. ``total`` adds up the sums
+``part`` reads the rows of some days and returns sums, each for one day. ``total`` adds up the sums
 of all days and returns the answer's rows. The answer itself is ``total(part(tables))``, so that the
 result is always computed in the same way. Only `latency` reads all rows without dividing them by
-day, because the rows that its part keeps for other days take time. It uses the same functions.
+day, because it would have to keep so many rows for other days that this would take longer. It uses
+the same functions.
 
 A part depends only on the files of its day. But a later analysis may learn the name of a topic, or
 that a request was answered. A part therefore keeps an id whose name is unknown, and the key of a
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import Task
 
 DAY: Final = "day"
-"""The column of sums with the day that they belong to."""
+"""The column that contains the day of a sum."""
 DAY_US: Final = 86_400_000_000
 """The number of microseconds in a day."""
 
@@ -64,7 +65,7 @@ def kept_columns(rows: DataFrame, schema: pa.Schema) -> Column:
     Columns that the rows lack are null.
     """
     columns = {name: F.col(name) for name in rows.columns}
-    # A null would equal no other key.
+    # In a join, a null equals no other key.
     columns.setdefault(ANALYSIS, F.when(F.col("connection").isNotNull(), ""))
     return F.struct(
         *(
@@ -80,7 +81,7 @@ _TIME: Final = "time"
 def day_task(
     task: Task, columns: Sequence[str], schema: pa.Schema
 ) -> tuple[list[str], Task, pa.Schema]:
-    """Return a task that adds the day to its rows, with the columns that it reads and its schema.
+    """Return a task that adds the day to its rows, the columns that it reads, and its schema.
 
     ``task`` reads ``columns`` and returns ``schema``. It is called for one day at a time.
     """

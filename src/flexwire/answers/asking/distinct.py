@@ -1,10 +1,10 @@
-"""The number of different values, from hashes of values: sums of parts give what all rows give.
+"""Counts different values by their hashes; adding up parts gives the same result as all rows.
 
-A sketch is the list of the `MOST` smallest different hashes of some values. Any parts of the values
-have the same smallest hashes together, so the estimate does not depend on how values are divided.
-Up to `MOST` - 1 different values it is exact, unless two values have the same hash of 64 bits.
-Beyond that, the largest hash in the sketch shows how densely the hashes lie. The standard error is
-then 1 / sqrt(`MOST` - 2), about 3 %.
+A sketch is the list of the `MOST` smallest different hashes of some values. However the values are
+divided into parts, the parts together have the same smallest hashes, so the estimate does not
+depend on the division. Up to `MOST` - 1 different values the estimate is exact, unless two values
+have the same 64-bit hash. Beyond that, the largest hash in the sketch shows how densely the hashes
+lie. The standard error is then 1 / sqrt(`MOST` - 2), about 3 %.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MOST: Final = 1024
 HASH: Final = "hash"
-"""The column of rows with the hash of one value, or null."""
+"""The column that contains the hash of a row's value, or null."""
 HASHES: Final = "hashes"
 """The column of sums with a sketch."""
 _LEAST: Final = -(2.0**63)
@@ -35,11 +35,12 @@ def hash_of(value: Column) -> Column:
 def sketched(rows: DataFrame, by: Sequence[str], sums: Mapping[str, Column]) -> DataFrame:
     """Group rows by these columns; return their ``sums``, and the sketch of their hashes.
 
-    Each of ``sums`` is an aggregate of the column with its name, and returns the same for groups of
-    rows as for all rows.
+    Each of ``sums`` is an aggregate of the column with the same name. Applied to the results of
+    groups of rows, it returns the same as for all rows.
     """
     columns = [column.alias(name) for name, column in sums.items()]
-    # Equal values first become one row, so the smallest hashes are found without a list of all.
+    # Equal values are first combined into one row, so the smallest hashes are found without a list
+    # of all hashes.
     each = rows.groupBy(*by, HASH).agg(*columns)
     place = F.row_number().over(Window.partitionBy(*by).orderBy(F.asc_nulls_last(HASH)))
     few = each.withColumn(HASH, F.when(place <= MOST, F.col(HASH)))
@@ -55,7 +56,7 @@ def unsketched(rows: DataFrame, sums: Sequence[str]) -> DataFrame:
 
 
 def estimate(hashes: str) -> Column:
-    """Return about how many different values a sketch is of."""
+    """Return approximately how many different values a sketch represents."""
     largest = F.array_max(hashes).cast("double")
     share = (largest - F.lit(_LEAST)) / F.lit(-2 * _LEAST)
     count = F.size(hashes).cast("bigint")

@@ -1,7 +1,8 @@
-"""Exact sums of doubles, as texts: they do not depend on the order or the division of the numbers.
+"""Exact sums of doubles, as strings, which do not depend on how the numbers are ordered or divided.
 
-A sum of doubles is rounded after each addition, so sums of days would differ from the sum of all
-rows in their last digits. An exact sum is a fraction ("3/8"), or "nan", "inf" or "-inf".
+A sum of doubles is rounded after each addition. The total of daily sums would therefore differ from
+the sum of all rows in its last digits. An exact sum is a fraction ("3/8"), or "nan", "inf" or
+"-inf".
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def sum_exactly(numbers: Iterable[float | str | None]) -> str | None:
         if isinstance(exact, Fraction):
             whole += exact
         else:
-            # Infinity minus infinity is no number.
+            # Infinity minus infinity is not a number.
             others += exact
     if not is_any:
         return None
@@ -39,7 +40,7 @@ def sum_exactly(numbers: Iterable[float | str | None]) -> str | None:
 
 
 def divided(total: str | None, count: int | None) -> float | None:
-    """Return an exact sum divided by a count, rounded once; null if there is none to divide by.
+    """Return an exact sum divided by a count, rounded once; null if the count is 0.
 
     >>> divided("10808639105689191/36028797018963968", 3)
     0.1

@@ -1,4 +1,4 @@
-"""The events in groups and their meaning: generations in JoinGroup, and epochs in heartbeats."""
+"""Events in groups and what they mean: generations in JoinGroup, and epochs in heartbeats."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ EVENTS_OF_DAYS: Final = pa.schema(
 
 
 def events_of_days(tables: AnalysisTables) -> DataFrame | None:
-    """Return the events of each day, and the halves of exchanges that take two days.
+    """Return the events of each day, and the halves of exchanges that span two days.
 
     A row with `HALF` has only the times, ``request`` and ``response`` of an exchange.
     """
@@ -234,14 +234,14 @@ GROUP: Final = ("group_id", "protocol")
 
 
 def classic_exchanges(tables: AnalysisTables) -> list[ExchangeFilter]:
-    """Return filters for exchanges about generations and their causes; none without JoinGroup."""
+    """Return filters for exchanges about generations and their causes; empty without JoinGroup."""
     if tables.message(f"{JOIN}Request") is None or tables.message(f"{JOIN}Response") is None:
         return []
     return [_joins(), _leaves(), *_told_to_rebalance(tables)]
 
 
 def classic_beats(tables: AnalysisTables, *, by_day: bool = False) -> list[DataFrame]:
-    """Return the times at which members of a generation were last heard of, on each day or ever."""
+    """Return when each member of a generation was last seen, on each day or in all days."""
     beats = tables.message(f"{HEARTBEAT}Request")
     if beats is None:
         return []
@@ -262,12 +262,12 @@ def classic_beats(tables: AnalysisTables, *, by_day: bool = False) -> list[DataF
 
 
 def _joins() -> ExchangeFilter:
-    """Return a filter for members that joined a generation, with the facts in their requests."""
+    """Return a filter for members that joined a generation, with the facts from their requests."""
     asked_id = F.col("body.member_id")
     # If any byte of a member's protocols changed, a rebalance begins.
     subscription = F.xxhash64("body.protocols.name", "body.protocols.metadata")
     is_leader = F.col("body.leader") == F.col("body.member_id")
-    # The type holds one more than the largest number that a client can send.
+    # The type can represent one more than the largest number that a client can send.
     generation = F.col("body.generation_id").cast("bigint")
     return ExchangeFilter(
         JOIN,
@@ -449,8 +449,7 @@ PROTOCOLS: Final = {
     "share": "ShareGroupHeartbeat",
     "streams": "StreamsGroupHeartbeat",
 }
-"""The API of the heartbeats of each protocol. All these APIs have ``group_id`` and
-``member_epoch``."""
+"""The heartbeat API of each protocol. All these APIs have ``group_id`` and ``member_epoch``."""
 
 
 def heartbeat_exchanges(tables: AnalysisTables) -> list[ExchangeFilter]:
@@ -482,9 +481,9 @@ def _heartbeat_filters() -> dict[str, ExchangeFilter]:
 
 
 def heartbeat_epochs(tables: AnalysisTables, *, by_day: bool = False) -> list[DataFrame]:
-    """Return the epochs that members sent, and the members that left (an epoch below 0).
+    """Return the epochs that members sent, and the members that left (with an epoch below 0).
 
-    The time of an epoch is the first on each day, or of all days.
+    The time of an epoch is its first time on each day, or on all days.
     """
     return [
         _epochs(requests, protocol, [day_of_time()] if by_day else [])
@@ -501,7 +500,7 @@ def _epochs(requests: DataFrame, protocol: str, days: Sequence[Column]) -> DataF
         F.col("body.member_epoch").alias("epoch"),
         "time",
     )
-    # A member repeats its epoch in many heartbeats. Each time that a member leaves counts, however.
+    # A member repeats its epoch in many heartbeats. But each time that a member leaves is counted.
     first = (
         named.where("epoch != 0")
         .withColumn("left", F.when(leaves, F.col("time")))

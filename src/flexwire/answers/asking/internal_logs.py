@@ -1,4 +1,4 @@
-"""The internal topics in the logs of an analysis, for answers about their state."""
+"""The internal topics among the logs in an analysis, for answers about their state."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ _UNKNOWN: Final = "the state as of offset {} is not known"
 
 @dataclass(frozen=True)
 class InternalLogs:
-    """Opens internal topics among the logs of an analysis, and returns their state.
+    """Opens internal topics among the logs in an analysis, and returns their state.
 
     The state depends on the whole log, so everything in the directory of one of the ``files`` is
-    read. ``batches`` is the table of batches, which describes ordinary topics. All state is that of
-    one moment, ``as_of``. At a moment before the end, some values may be unknown. `incomplete` says
-    for which partitions.
+    read. ``batches`` is the table of batches, which describes ordinary topics. All state is from
+    one moment, ``as_of``. At a moment before the end, some values may be unknown. `incomplete`
+    lists the partitions with unknown values.
 
     Several answers use the same views, so Spark keeps the views in memory until `release` is
     called.
@@ -64,7 +64,7 @@ class InternalLogs:
 
     @cached_property
     def directories(self) -> dict[str, dict[str, Partition]]:
-        """The directories of partitions, by topic."""
+        """The partition directories of each topic."""
         directories: dict[str, dict[str, Partition]] = defaultdict(dict)
         for directory, partition, _ in _segments(self.files):
             directories[partition.topic][directory] = partition
@@ -99,7 +99,7 @@ class InternalLogs:
                 raise CaptureError(reason, source=str(Partition(of.topic, number)))
 
     def cluster(self, *, oldest: bool = False) -> ClusterState | None:
-        """Return the cluster's state, or None if there is no log of its metadata.
+        """Return the cluster's state, or None if no log contains its metadata.
 
         If there are logs of several controllers and brokers, the log whose last record has the
         highest epoch is used. If two logs have that epoch, the longer log is used. With ``oldest``,
@@ -124,7 +124,7 @@ class InternalLogs:
         state = cluster_state(
             self.spark, log.directory, offset=offset, time=self.as_of.time, oldest=oldest
         )
-        # The records contain salts and keys, which must not be in any of Spark's files.
+        # The records contain salts and keys, which must not be in any file that Spark writes.
         records = self._views[f"cluster-{oldest}"] = state.records.persist(StorageLevel.MEMORY_ONLY)
         return replace(state, records=records)
 
@@ -134,7 +134,7 @@ class InternalLogs:
         return None if log is None else self._cached(make.__name__, lambda: make(log))
 
     def partitions(self) -> DataFrame | None:
-        """Return the cluster's partitions, or None if there is no log of its metadata."""
+        """Return the cluster's partitions, or None if no log contains its metadata."""
         state = self.cluster()
         return None if state is None else self._cached("partitions", lambda: partitions(state))
 
@@ -168,7 +168,7 @@ class InternalLogs:
         try:
             placed = self.partitions()
         except CaptureError:
-            # The metadata at that moment is unknown.
+            # The cluster's metadata at this moment is unknown.
             return False
         if placed is None or log is None or log.incomplete:
             return False
@@ -177,11 +177,11 @@ class InternalLogs:
         return bool(rows) and {row.partition for row in rows} <= there
 
     def newest(self, of: InternalTopic) -> datetime | None:
-        """Return the current time by a broker's clock, for answers about a topic's log.
+        """Return the current time on a broker's clock, for answers about a topic's log.
 
-        At the end of the logs, this is the time of the last record of any internal topic. At a
-        given time, it is this time. If offsets of the topic are given, each partition has its own
-        time, and the latest one is returned.
+        At the end of the logs, this is the time of the last record in any internal topic. If
+        ``as_of`` is a time, this is that time. If offsets of the topic are given, each partition
+        has its own time, and the latest one is returned.
         """
         offsets = self.as_of.of(of)
         there = {partition.partition for partition in self.directories[of.topic].values()}
@@ -224,10 +224,10 @@ class InternalLogs:
     def ends(self, of: InternalTopic) -> DataFrame:
         """Return the end of each partition's log, with the columns of `end_offsets`.
 
-        At an earlier moment the high watermark is null, because no file has it. The ends are those
-        at the moment up to which the log of ``of`` is read. A partition whose end at that moment is
-        unknown has no row. If offsets define the moment, no partition has a row, because the time
-        of the moment is unknown.
+        At an earlier moment the high watermark is null, because no file contains it. The ends are
+        from the moment up to which the log of ``of`` is read. A partition whose end at that moment
+        is unknown has no row. If offsets define the moment, no partition has a row, because the
+        time of the moment is unknown.
         """
         if self.as_of.of(of):
             return self.spark.createDataFrame([], ENDS)
@@ -277,12 +277,12 @@ class InternalLogs:
 
 
 def internal_topics(files: Sequence[InputFile]) -> frozenset[str]:
-    """Return the internal topics that have a segment among the files of logs."""
+    """Return the internal topics that have a segment among the log files."""
     return TOPICS.intersection(partition.topic for _, partition, _ in _segments(files))
 
 
 def check_moment(as_of: AsOf, files: Sequence[InputFile]) -> None:
-    """Raise an error for a moment if no file is a log of an internal topic.
+    """Raise an error if a moment is given but no file is a log of an internal topic.
 
     Raises `CaptureError` for the offset of a partition whose log is missing.
     """
@@ -298,7 +298,7 @@ def check_moment(as_of: AsOf, files: Sequence[InputFile]) -> None:
 
 
 def listeners(endpoints: str) -> Column:
-    """Return endpoints as texts such as "PLAINTEXT://host:9092"."""
+    """Return endpoints as strings such as "PLAINTEXT://host:9092"."""
     names = ("name", "host", "port")
     return F.transform(
         endpoints,
@@ -331,8 +331,8 @@ _KEY: Final = (*_PLACE, "producer_id")
 def open_transactions_of(logs: InternalLogs, of: InternalTopic) -> DataFrame | None:
     """Return partitions' open transactions, from the headers of batches (`open_transactions`).
 
-    They are those at the moment up to which the log of ``of`` is read. Returns None if that moment
-    is unknown for other logs.
+    The result describes the moment up to which the log of ``of`` is read. Returns None if it is
+    unknown which offsets in other logs that moment corresponds to.
     """
     batches = logs.written(of)
     if batches is None:
@@ -357,10 +357,10 @@ def with_stable_lag(commits: DataFrame, logs: InternalLogs, of: InternalTopic) -
     """Add ``stable_offset`` and ``stable_lag`` to commits, null where they are unknown.
 
     ``commits`` has ``topic``, ``partition``, ``offset`` and ``end_offset``, and may have
-    `WATERMARK`. Consumers that read committed stop at the last stable offset. That is the first
+    `WATERMARK`. Consumers with ``read_committed`` stop at the last stable offset. That is the first
     offset of an open transaction, or the offset at which all consumers stop if that is lower. The
-    lag is 0 for a consumer that is already beyond the last stable offset, such as one that reads
-    uncommitted records. It is null for a commit that is beyond the end.
+    lag is 0 for a consumer that is already beyond the last stable offset, for example because it
+    reads uncommitted records. The lag is null for a commit that is beyond the end.
     """
     open_transactions = open_transactions_of(logs, of)
     if open_transactions is None:

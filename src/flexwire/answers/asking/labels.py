@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Labels = Mapping[str, str]
 """The team for each pattern of client ids, in the order in which patterns are tried."""
 LABELS_HEADER: Final = ("client_id", "team")
-"""The header of a file of labels."""
+"""The header of a label file."""
 _WORDS: Final = {"*": ".*", "?": "."}
 
 
@@ -30,7 +30,7 @@ def to_labels(labels: Labels | str | Path | None) -> dict[str, str]:
 
 
 def read_labels(path: str | Path) -> dict[str, str]:
-    """Read a CSV of labels with the header ``client_id,team``, and keep its order.
+    """Read labels from a CSV file with the header ``client_id,team``, and keep their order.
 
     Raises `ArgumentError`, which names the line, for a file that cannot be read.
     """

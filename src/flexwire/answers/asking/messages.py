@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from flexwire.tables.spec_places import ErrorPlace, Path, RecordsField
 
 
-# The text of a uuid that is not set.
+# The string for a uuid that is not set.
 _NO_ID: Final = "A" * 22
 
 
@@ -48,7 +48,7 @@ def known_name(topic_id: Column) -> Column:
 
 
 def is_grown(tables: AnalysisTables) -> bool:
-    """Return whether the tables have several analyses, so that one may know names that others lack.
+    """Return whether the tables have several analyses, which may know different names.
 
     Each analysis fills in the topic names of its records from its own Metadata responses.
     """
@@ -63,8 +63,7 @@ def with_topic_names(
     ``ids`` are the columns of ids, by message. If no id in them is set, no names are looked up.
     """
     rows = rows.withColumn("topic", F.coalesce("topic", known_name(F.col("topic_id"))))
-    # There are few kept names, so checking whether they are needed would take longer than using
-    # them.
+    # Few names are kept, so checking whether they are needed would take longer than using them.
     is_any = (
         ids is None
         or tables.told is not None
@@ -81,7 +80,7 @@ def with_topic_names(
 
 @dataclass(frozen=True, slots=True)
 class ExchangeFilter:
-    """The exchanges of an API to read: conditions on their tables, and the columns to return."""
+    """Which exchanges of an API to read: conditions on their tables, and the columns to return."""
 
     api_name: str
     request_column: Column
@@ -100,7 +99,7 @@ def exchanges(tables: AnalysisTables, api_name: str) -> DataFrame | None:
 
 
 def exchanges_of(tables: AnalysisTables, filters: Sequence[ExchangeFilter]) -> DataFrame | None:
-    """Return the exchanges of several APIs; each table is read once, and all types must agree."""
+    """Return the exchanges of several APIs, reading each table once; all types must be equal."""
     connection, frame = connection_key(tables.frames.columns), frame_key(tables.frames.columns)
     requests, responses, names = [], [], []
     for exchange in filters:
@@ -153,8 +152,8 @@ def responses_of(tables: AnalysisTables, exchange: ExchangeFilter) -> DataFrame 
 def answered_frames(tables: AnalysisTables, names: Sequence[str]) -> DataFrame:
     """Return the responses of these APIs whose request is known, with the times of both.
 
-    A row also has the correlation id, by which it finds its request: a connection may reuse a
-    correlation id, but not while it is in use by a request.
+    A row also has the correlation id, which identifies the request: a connection may reuse a
+    correlation id, but not while a request with this id is pending.
     """
     is_answer = (F.col("direction") == "response") & F.col("latency_us").isNotNull()
     return tables.frames.where(is_answer & F.col("api_name").isin([*names])).select(
@@ -171,15 +170,15 @@ TOPIC_IDS = {
     for place in RECORDS_FIELDS
     if place.topic_id
 }
-"""The columns with the ids of the topics whose records a message carries, by message."""
+"""For each message, the columns with the ids of the topics whose records it carries."""
 
 
 def carried_topics(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each frame and each topic whose records it carries, or None.
+    """Return a row for each frame and each topic whose records the frame carries, or None.
 
     The result is None if no frame can carry records. ``record_bytes`` is the size of the topic's
-    record batches in the frame, including batches that were cut off. Records that a capture
-    withholds have no row, because their size is unknown. A request log may lack a size, in which
+    record batches in the frame, including batches that were cut off. Records that a capture does
+    not contain have no row, because their size is unknown. A request log may lack a size, in which
     case ``record_bytes`` is null. The first row of each frame ``is_first``.
     """
     tables_of_topics = [
@@ -233,7 +232,7 @@ def _sizes(topic: Column, place: RecordsField, table: DataFrame) -> Column:
     sized = place.records + SIZE_SUFFIX
     if sized in kind.elementType.elementType.names:
         return partitions[sized]
-    # `analyze` was told to keep the bytes themselves.
+    # The user told `analyze` to keep the bytes themselves.
     return F.transform(
         partitions[place.records], lambda record_bytes: F.length(record_bytes).cast("bigint")
     )
@@ -253,10 +252,10 @@ _ERRORS: Final = "array<struct<field: string, code: int, topic: string, topic_id
 
 @dataclass(frozen=True, slots=True)
 class ErrorStructure:
-    """A structure in a body: its value, its columns, and the error codes that it contains.
+    """A structure in a body: its value, its columns, and its error codes.
 
-    ``path`` has the names of the columns that lead to it, and ``shown`` is the path as text.
-    ``topic`` and ``topic_id`` come from the structures around it.
+    ``path`` has the names of the columns that lead to the structure, and ``shown`` is this path as
+    a string. ``topic`` and ``topic_id`` come from the structures that contain it.
     """
 
     value: Column
@@ -349,7 +348,7 @@ class ErrorStructure:
 
 
 def columns_of(table: DataFrame, message: str, others: Sequence[str]) -> StructType:
-    """Return the columns of a message's table that contain its errors, and ``others``."""
+    """Return the columns of a message's table that contain errors, and ``others``."""
     places = error_places(message)
     paths = {path for place in places for path in (place.path, place.topic, place.topic_id) if path}
     body = _only(cast("StructType", table.schema["body"].dataType), paths)
@@ -403,6 +402,6 @@ def kafka_error_is_retriable(code: Column | str) -> Column:
 
 def _of_code(values: dict[int, str], code: Column | str) -> Column:
     """Return a SQL expression for the value of a code; it is null for a code without a value."""
-    # Written as SQL text, this takes one call to Java instead of hundreds.
+    # As an SQL string, this takes one call to Java instead of hundreds.
     pairs = ", ".join(f"{number}, {value}" for number, value in values.items())
     return F.expr(f"map({pairs})")[(F.col(code) if isinstance(code, str) else code).cast("int")]

@@ -1,9 +1,10 @@
 """Percentiles that depend only on the values, however tables are divided into tasks.
 
-The percentile p is the smallest value that p percent of the values do not exceed. `percentile` is
-an aggregate that can be used together with other aggregates. Three such aggregates hold the values
-three times, and take four times as long as one `percentile_approx` (20 million values, 27 s instead
-of 6). `ranked` first counts equal values, and then takes 10 s for any number of percentiles.
+The p-th percentile is the smallest value that at least p percent of the values do not exceed.
+`percentile` is an aggregate and can be combined with other aggregates. Three such aggregates hold
+the values three times, and take four times as long as one `percentile_approx` (20 million values,
+27 s instead of 6). `ranked` first counts equal values, and then takes 10 s for any number of
+percentiles.
 
 The counts of many days have many different values. `at_rank_within` therefore finds a percentile in
 parts, each of which has the counts of one `bucket`. Only the counts in the buckets that hold a
@@ -85,10 +86,10 @@ def at_rank(value: str, percent: int) -> Column:
 
 
 def at_rank_within(counts: str, value: str, count: str, in_part: str, percent: int) -> Column:
-    """Return the percentile of a group if it is in this one of its `ranked` parts, or null.
+    """Return the percentile of a group if it is in this `ranked` part of the group, or null.
 
     The part has the values of a `bucket`: ``counts`` is an array of structs with a ``value`` and
-    its ``count``, which add up to ``in_part``. A value may be there several times.
+    its ``count``, which add up to ``in_part``. A value may be in the array several times.
     """
     before, needed = F.col(_UP_TO) - F.col(in_part), F.col(_IN_ALL) * percent
     is_here = (before * 100 < needed) & (F.col(_UP_TO) * 100 >= needed)

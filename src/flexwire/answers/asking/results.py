@@ -1,7 +1,7 @@
 """Choose answers, compute them for an analysis, and turn the rows into a table, CSV and facts.
 
-Spark groups rows, so an answer usually has few rows. If an answer has many rows, the driver gets a
-limited number of them, and the others are counted.
+Spark groups rows, so an answer usually has few rows. If an answer has many rows, the driver gets
+only a limited number of them, and counts the others.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ SHOWN_ROWS: Final = 50
 """The most rows that an answer has in the facts, for the report."""
 
 MOST_MOMENTS: Final = 240
-"""The most points in time of a picture. If there are more, neighboring points are added up."""
+"""The most points in time in a picture. If there are more points, neighboring ones are added up."""
 
-# The facts have only the beginning of a longer text, and only the first elements of a longer list.
+# Of a longer string or list, the facts contain only the beginning.
 LONGEST_TEXT: Final = 200
 _LONGEST_LIST: Final = 8
 _NAME: Final = re.compile("[a-z][a-z0-9_]*")
@@ -67,8 +67,8 @@ def choose_answers(
     """Return the chosen answers; ``asked`` is "all", "none", or names and answers.
 
     If answers of ``answers_by_name`` are chosen by name, only these are imported. "all" returns
-    them in the order of the report. A file of ``labels`` is read at once, for the answers that use
-    labels. Raises `ArgumentError` for an unknown name, for a repeated name, and, with
+    them in the order of the report. A file of ``labels`` is read immediately, for the answers that
+    use labels. Raises `ArgumentError` for an unknown name, for a repeated name, and, with
     ``needs_taker``, for labels that no answer uses.
     """
     if isinstance(asked, str) and asked in {ALL, NONE}:
@@ -148,7 +148,7 @@ def _labelled(
 
 @dataclass(frozen=True, slots=True)
 class AnswerResult:
-    """The result of an answer: its first rows (most important first), and the ``count`` of all.
+    """The result of an answer: its most important rows, in order, and the ``count`` of all rows.
 
     ``notes`` are sentences that a reader of the rows should know.
     """
@@ -166,7 +166,7 @@ class AnswerResult:
         return to_csv(self.rows.column_names, (row for batch in batches for row in batch))
 
     def facts(self, as_of: str = "") -> AnswerFacts:
-        """Return the facts for the report; state is that of ``as_of``, or of the end without it."""
+        """Return the facts for the report, with the state at ``as_of`` (default: at the end)."""
         answer = self.answer
         shown, rows = self.first(SHOWN_ROWS)
         return AnswerFacts(
@@ -186,7 +186,7 @@ class AnswerResult:
     def first(self, most: int) -> tuple[tuple[ShownColumn, ...], tuple[tuple[Any, ...], ...]]:
         """Return the columns to show, and the first rows, with values in the form of the facts.
 
-        A text column that is null in all rows is not shown, unless it identifies the rows.
+        A string column that is null in all rows is not shown, unless it identifies the rows.
         """
         shown = tuple(
             shown_column
@@ -199,7 +199,7 @@ class AnswerResult:
         return shown, tuple(tuple(map(_fact_value, row)) for row in rows)
 
     def _is_seen(self, column: ShownColumn) -> bool:
-        """Return whether to show a column; a text column that is always null is not shown."""
+        """Return whether to show a column; a string column that is always null is not shown."""
         values = self.rows.column(column.name)
         return column.kind != "text" or column.is_about or values.null_count < len(values)
 
@@ -253,7 +253,7 @@ def ask(answer: Answer, tables: AnalysisTables) -> AnswerResult:
         )
     most = max(MOST_ROWS, answer.most_rows)
     if tables.is_small:
-        # Spark compiles every sort, which takes longer than sorting a few rows here.
+        # Spark compiles each sort, which takes longer than sorting a few rows here.
         rows = rows_asked.limit(most + 1).toArrow().cast(schema)
         if len(rows) <= most:
             return AnswerResult(answer, answer.sorted(rows), len(rows))
@@ -268,7 +268,7 @@ def find_unanswerable(
 ) -> dict[str, UnansweredQuestion | None]:
     """Return the answers that cannot be computed, because the files lack the logs for them.
 
-    If ``are_named``, each of them has its reason. Otherwise the answers are skipped. Answers about
+    If ``are_named``, each of them has a reason. Otherwise the answers are skipped. Answers about
     several analyses are skipped too, because this is a single analysis.
     """
     internal = internal_topics(files)

@@ -1,9 +1,10 @@
-"""The software of the client of each connection, from all frames of the connection.
+"""The client software of each connection, found in all frames of the connection.
 
-A client names its software in one request, and the frames of its connection have the name from then
-on. Any day of the connection may therefore have the name, and a later analysis may learn the name.
-For daily sums, a part groups the frames of each connection by their own software. The total fills
-in what other analyses learned, and finds the software of each connection (`software_of`).
+A client names its software in one request. From then on, the rows of the connection's frames
+contain the name. The name may therefore appear on any day of the connection, or only in a later
+analysis. For daily sums, a part groups the frames of each connection by their own software. The
+total fills in what other analyses learned, and finds the software of each connection
+(`software_of`).
 """
 
 from __future__ import annotations
@@ -29,13 +30,14 @@ CONNECTION: Final = (ANALYSIS, *CONNECTION_KEY)
 
 def connection_columns(rows: DataFrame) -> list[Column]:
     """Return the columns `DAY` and `CONNECTION` for rows with a ``time``."""
-    # Tables of one analysis lack its name. A null would equal no other key.
+    # The tables of a single analysis do not contain its name. In a join, a null equals no other
+    # key.
     analysis = F.col(ANALYSIS) if ANALYSIS in rows.columns else F.lit("").alias(ANALYSIS)
     return [day_of_time().alias(DAY), analysis, *map(F.col, CONNECTION_KEY)]
 
 
 def with_clients(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Fill in the software of rows with `CONNECTION` that other analyses learned."""
+    """Fill in the software that other analyses learned, in rows with `CONNECTION`."""
     if tables.clients is None:
         return rows
     known = {name: f"known_{name}" for name in SOFTWARE if name in tables.clients.columns}
@@ -48,7 +50,7 @@ def with_clients(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 
 def software_of(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Return the software of the client of each connection, by `CONNECTION`.
+    """Return the client software of each connection, by `CONNECTION`.
 
     ``rows`` have `CONNECTION` and the own `SOFTWARE` of all frames of each connection. If frames of
     a connection have different software, the greatest name is used.
@@ -62,4 +64,4 @@ def software_of(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
 OF_CONNECTION: Final = pa.schema(
     [(DAY, pa.date32()), *((name, pa.string()) for name in (*CONNECTION, *SOFTWARE))]
 )
-"""The columns of sums with one row for each day, connection and own software."""
+"""The columns of sums that have one row for each day, connection and software named on that day."""

@@ -1,11 +1,11 @@
 """Throttled responses, and the later requests that waited because of the throttling.
 
-A broker that throttles a client responds at once, and tells the client a throttle time. It reads
-nothing from the connection until that time is over (KIP-219, Kafka 2.0). The response therefore has
-a normal latency. If the client does not wait, its next request waits instead.
+A broker that throttles a client responds immediately, and tells the client a throttle time. The
+broker reads nothing from the connection until that time is over (KIP-219, Kafka 2.0). The response
+therefore has a normal latency. If the client does not wait, its next request waits instead.
 
-Such a pause may continue after midnight. `throttled_waits` considers all rows at once. For daily
-sums, `waits_of_days` computes how long requests waited for pauses that began on the day of their
+Such a pause may continue after midnight. `throttled_waits` uses all rows together. For daily sums,
+`waits_of_days` computes how long requests waited for pauses that began on the day of their
 response. `pauses_for_later` returns the pauses that requests of later days may have waited for.
 `with_first_of_day` marks the responses that may have waited for such a pause. `earlier_waits` adds
 up those waits, and `with_earlier_waits` adds them to the responses. This relies on Kafka's
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def throttles(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each throttled response, or None if the tables surely have no such response.
+    """Return a row for each throttled response, or None if the tables certainly have none.
 
     A row has the key of its frame, ``api_name``, ``client_id``, ``time``, ``size``, and
     ``throttle_us`` above 0.
@@ -73,9 +73,9 @@ def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
     that response.
 
     The wait is the part of the latency in which the broker read nothing from the connection. If a
-    broker responds again before the throttle time is over, it has not stopped reading, so that time
-    does not count. (Brokers before 2.0 wait before they respond.) In a request log the latency
-    begins when the broker has read the request, so it contains no such wait.
+    broker responds again before the throttle time is over, it has not stopped reading, so the
+    throttle time does not count. (Brokers before 2.0 wait before they respond.) In a request log,
+    the latency begins when the broker has read the request, so it does not include this wait.
     """
     columns = tables.frames.columns
     connection = connection_key(columns)
@@ -107,8 +107,7 @@ def pauses_for_later(rows: DataFrame) -> DataFrame:
     response shows this.
     """
     by_day = Window.partitionBy(*connection_key(rows.columns), DAY)
-    # A request that is answered later was also sent later than the requests that are answered by
-    # then.
+    # A request that is answered later than others was also sent later than those.
     is_needed = F.col("at") + F.col("muted_us") > F.coalesce("last_asked", F.lit(0))
     pauses = rows.withColumn("last_asked", F.max("asked_us").over(by_day)).where(
         F.col("muted_us").isNull() | ((F.col("muted_us") > 0) & is_needed)
@@ -118,20 +117,20 @@ def pauses_for_later(rows: DataFrame) -> DataFrame:
 
 
 def with_first_of_day(responses: DataFrame) -> DataFrame:
-    """Add which responses earlier days may affect: throttles of the connection before its first.
+    """Mark the responses whose requests may have waited for a pause that began on an earlier day.
 
     A broker that has responded reads again. So only requests that were sent before the first
     response of a day can have waited for a throttled response of an earlier day. ``responses`` are
     all responses, with the key of their frame, `DAY`, ``time``, ``asked`` and ``is_captured``.
-    Added are ``is_affected``, ``is_first``, and ``place``, the ``frame_index`` of that first
-    response.
+    The added columns are ``is_affected``, ``is_first``, and ``place``, the ``frame_index`` of that
+    first response.
     """
     by_day = [*connection_key(responses.columns), DAY]
     of_days = responses.where("is_captured").groupBy(*by_day)
     firsts = of_days.agg(
         F.min("frame_index").alias("first_index"), F.min("time").alias("first_time")
     )
-    # The first response of a connection has none before it.
+    # No response precedes the first response of a connection.
     joined = responses.join(firsts.where("first_index > 0"), by_day, "left")
     is_affected = F.col("is_captured") & (F.coalesce("asked", "time") <= F.col("first_time"))
     is_first = F.col("is_captured") & (F.col("frame_index") == F.col("first_index"))
@@ -145,7 +144,7 @@ def with_first_of_day(responses: DataFrame) -> DataFrame:
 
 
 def with_earlier_waits(kept: DataFrame) -> DataFrame:
-    """Return the responses among kept rows, and add how long they waited for earlier days.
+    """Return the responses among kept rows, with the time that they waited for earlier pauses.
 
     ``kept`` are rows for `earlier_waits`, without requests. The waits of a response's own day are
     in its ``throttled_us`` (null without a wait), ``is_pipelined`` and ``cause``, if the rows have
@@ -191,7 +190,7 @@ def earlier_waits(rows: DataFrame, connection: Sequence[str]) -> DataFrame:
 
 
 def _responses(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
-    """Return the responses of connections with a throttled response; others need no sorting."""
+    """Return the responses on connections with a throttled response; others need no sorting."""
     frames = tables.frames
     key, connection = frame_key(frames.columns), connection_key(frames.columns)
     captured = throttled.where("size is not null")
@@ -212,7 +211,7 @@ def _responses(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
 
 
 def _in_order(by: Sequence[str]) -> WindowSpec:
-    # A response comes before the pause that begins with it.
+    # A response sorts before the pause that begins with it.
     return Window.partitionBy(*by).orderBy("place", "throttle_us", "frame_index")
 
 
@@ -235,7 +234,7 @@ def _with_pauses(
 
 
 def _waits(rows: DataFrame, by: Sequence[str], key: Sequence[str]) -> DataFrame:
-    """Return how long the requests of responses waited for the pauses before them."""
+    """Return, for each response, how long its request waited for earlier pauses."""
     in_order = _in_order(by)
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
     cause = F.when(F.col("muted_us") > 0, F.struct("at", "api_name", "client_id"))
@@ -259,8 +258,7 @@ def _waits(rows: DataFrame, by: Sequence[str], key: Sequence[str]) -> DataFrame:
     until = until.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     last = F.last("pause", ignorenulls=True).over(until)
     both = both.withColumn("last", last).where("is_asked")
-    # The times for which the broker read nothing: before the request was sent, and before it was
-    # answered.
+    # How long the broker read nothing before the request was sent, and before it was answered.
     of_last = F.least(F.col("moment") - F.col("last.at"), F.col("last.muted_us"))
     earlier = F.coalesce(F.col("last.muted_before") + of_last, F.lit(0))
     waited = both.withColumn("throttled_us", F.col("muted_before") - earlier)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _DAY: Final = timedelta(days=1)
 TimeOrText = datetime | str
-"""A time with a zone, or text in ISO 8601, which is read as UTC if it has no zone."""
+"""A time with a zone, or a string in ISO 8601, which is read as UTC if it has no zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,5 +91,5 @@ def _moment(value: TimeOrText | None, name: str) -> datetime | None:
 
 
 def _literal(moment: datetime) -> Column:
-    # Unlike a text, a number does not depend on the session's time zone.
+    # Unlike a string, a number does not depend on the session's time zone.
     return F.timestamp_micros(F.lit(microseconds_of(moment)))

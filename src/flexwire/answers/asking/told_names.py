@@ -1,4 +1,4 @@
-"""The names of topics by their ids, taken from Metadata responses."""
+"""Topic names by topic id, from Metadata responses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def told_names(tables: AnalysisTables) -> DataFrame | None:
-    """Return each ``topic_id`` with its name ``told``, of all times; None if there are no names.
+    """Return each ``topic_id`` with its name ``told``, from all times; None if there are no names.
 
     If an id has two names, the name that sorts last is used.
     """
@@ -35,7 +35,7 @@ def with_learned_names(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 
 def with_names(rows: DataFrame, names: DataFrame) -> DataFrame:
-    """Fill in ``topic`` from ``topic_id``, with the table of names that analyses learned."""
+    """Fill in ``topic`` from ``topic_id``, with the table of names that other analyses learned."""
     # If an id has two names, the name that sorts last is used, as within one analysis.
     later = names.groupBy("topic_id").agg(F.max("topic").alias("later_topic"))
     joined = rows.join(F.broadcast(later), ["topic_id"], "left")
@@ -43,8 +43,8 @@ def with_names(rows: DataFrame, names: DataFrame) -> DataFrame:
 
 
 def _pairs(table: DataFrame) -> DataFrame:
-    """Return each pair of an id and a name that a response had, by day."""
-    # With this, Spark reads only these two columns of the topics, without their partitions.
+    """Return, for each day, the pairs of an id and a name that a response had."""
+    # This makes Spark read only these two columns of the topics, without their partitions.
     pairs = F.arrays_zip("body.topics.topic_id", "body.topics.name")
     # Brokers repeat the same names in many responses.
     different = table.select(day_of_time().alias(DAY), pairs.alias("topics")).distinct()
@@ -58,7 +58,7 @@ def _part(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _total(pairs: DataFrame, _tables: AnalysisTables) -> DataFrame:
-    # Spark sorts rows to find the greatest text, so there should be few rows.
+    # Spark sorts rows to find the greatest string, so there should be few rows.
     different = pairs.select("topic_id", "name").distinct()
     return different.groupBy("topic_id").agg(F.max("name").alias("told"))
 

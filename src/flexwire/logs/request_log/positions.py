@@ -1,14 +1,14 @@
 """The position up to which each request log was read, so that a later analysis continues there.
 
-A broker appends to its log, renames a full log, and something may compress it later. A log is
-therefore identified by its first bytes and not by its name. Its lines are read up to the last line
-end, and each line is read once:
+A broker appends to its log, renames a full log, and something may compress it later. flexwire
+therefore identifies a log by its first bytes and not by its name. Its lines are read up to the last
+line end, and each line is read once:
 
 - If a file has the first bytes of a known log, and the same bytes before the position, its further
   lines are read.
 - If it has the first bytes of a known log but became shorter or changed before the position,
   nobody knows which of its lines are new. It is left out, and a note says so.
-- Several files of one log are copies. The longest one is read.
+- Several files with the same log are copies. The longest one is read.
 - Every other file is a new log.
 
 Short logs of different brokers may begin with the same bytes. A log with fewer than `HEAD` bytes is
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from flexwire.storage.input_file import InputFile
 
 HEAD: Final = 16 << 10
-"""This many bytes at the beginning identify a log, if it has so many."""
+"""A log is identified by this many bytes at its beginning, or by all bytes if it has fewer."""
 MOST_FILES: Final = 1_000_000
 """Tables that grow know at most this many request logs."""
 FIRST_TIME: Final = 1 << 18
@@ -53,7 +53,7 @@ _SURE_HEAD: Final = 4 << 10
 _CHECKED: Final = 4 << 10
 _STEP: Final = 1 << 16
 _BLOCK: Final = 1 << 20
-# A digest of so many first bytes is kept, so that a log is still known if it became shorter.
+# A digest of this many first bytes is kept, so that a log is still recognized if it became shorter.
 _SIZES: Final = (_LEAST_HEAD, 1 << 10, _SURE_HEAD, HEAD)
 
 _Digest = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
@@ -63,9 +63,9 @@ class LogPosition(SavedRecord):
     """A log and the position up to which it was read, in bytes of its decompressed content.
 
     ``heads`` are digests of its first bytes, for each size in `sizes_of`. ``before`` is a digest of
-    the last bytes before the position. ``waits_at`` is where the line begins that the next line
-    may complete, or -1. ``directory`` is a digest of its last directory, and ``version`` identifies
-    the last file.
+    the last bytes before the position. ``waits_at`` is the start of a line that the next line may
+    complete, or -1. ``directory`` is a digest of its last directory, and ``version`` identifies the
+    last file.
     """
 
     number: Count
@@ -78,7 +78,7 @@ class LogPosition(SavedRecord):
 
 
 def sizes_of(position: int) -> tuple[int, ...]:
-    """Return of how many first bytes the digests are kept for a log that was read so far.
+    """Return the numbers of first bytes whose digests are kept for a log that was read up to here.
 
     >>> sizes_of(5000), sizes_of(20)
     ((256, 1024, 4096), (20,))
@@ -107,7 +107,7 @@ def resume_logs(
 ) -> ResumedLogs:
     """Return the new lines of request logs; ``version_of`` returns a number for a file's version.
 
-    Raises `CaptureError` for a log in the envelopes of a container, `StorageError` if a file cannot
+    Raises `CaptureError` for a log inside a container's log format, `StorageError` if a file cannot
     be read, and `FlexwireError` if there are too many logs.
     """
     return _Resumption(list(known), version_of).run(files, zone)
@@ -118,8 +118,8 @@ def number_in_order(
 ) -> list[RequestLogFile]:
     """Return files in the order of the first time in each, with numbers from ``first`` on.
 
-    In this order, the lines of a connection count up over all files of its broker. Files without a
-    time come last.
+    In this order, the lines of a connection have increasing numbers across all files of its broker.
+    Files without a time come last.
     """
     begun = [(first_time(file, zone), file.source.name, file) for file in files]
     begun.sort(key=lambda one: (one[0] is None, one[0] or 0, one[1]))
@@ -149,7 +149,7 @@ def times_of(piece: RequestLogPiece, zone: Zone, most: int | None = None) -> Ite
 
 @dataclass(slots=True)
 class _Look:
-    """A file that was looked at: its first bytes, the end of its last line, and the line before.
+    """What was found in a file: its first bytes, the end of its last line, and the line before.
 
     ``before`` has a digest of the bytes before each position that was asked for.
     """
@@ -170,7 +170,7 @@ class _Look:
 
     @property
     def content(self) -> bytes:
-        """The first bytes of its whole lines."""
+        """The first bytes of the complete lines."""
         return self.head[: self.end]
 
     @property
@@ -179,7 +179,7 @@ class _Look:
         return self.end, not self.file.is_gzipped, self.name
 
     def position(self, number: int) -> LogPosition:
-        """Return the position at the end of its last line."""
+        """Return the position at the end of the last line."""
         waits = waiting_line(self.tail)
         return LogPosition(
             number,
@@ -343,7 +343,7 @@ def _digest(data: bytes) -> bytes:
 
 
 def _look(file: RequestLogFile, version: int, wanted: Callable[[bytes], set[int]]) -> _Look:
-    """Look at a file; ``wanted`` returns the positions to check, from its first bytes."""
+    """Look at a file; from its first bytes, ``wanted`` returns the positions to check."""
     directory = _digest(file.source.url.rpartition("/")[0].encode("utf-8", "surrogateescape"))
     look = _Look(file, version, _head(file), directory)
     positions = wanted(look.head)
@@ -395,7 +395,7 @@ def _last_line_end(source: InputFile) -> int:
 
 
 def _look_through(look: _Look, positions: set[int]) -> None:
-    """Read a gzip file to its end, and keep what a look has of it."""
+    """Read a gzip file to its end, and keep what is needed for the `_Look`."""
     window = b""
     with closing(look.file.source.open()) as raw:
         reader = GzipReader(raw)

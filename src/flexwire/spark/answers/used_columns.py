@@ -1,14 +1,14 @@
 """Finds the columns of tables in a store that a query uses, so that tasks read only these.
 
-Spark does not tell a data source in Python which columns a query needs. It does tell a reader of
-its own: the plan of a query of Parquet files shows the columns that it reads. A query of tables in
-a store is therefore built twice. The first time, each table is an empty directory of Parquet files
-with the table's columns, and nothing but the plan is made of the query. The second time, tasks read
-the columns of that plan.
+Spark does not tell a Python data source which columns a query needs. But the plan of a query on
+Parquet files shows which columns Spark's own reader will read. A query on tables in a store is
+therefore built twice. The first time, each table is an empty directory of Parquet files with the
+table's columns, and only the query's plan is made. The second time, tasks read the columns of that
+plan.
 
-Every table keeps all its columns. A column that is not read raises an error where its value is
-used, and Spark leaves it out where it is not. A wrong guess therefore never changes a result: the
-query fails, and is made again with all columns.
+Every table keeps all its columns. If a query uses the value of a column that is not read, an error
+is raised. If it does not use the value, Spark leaves the column out. A wrong guess therefore never
+changes a result: the query fails, and is made again with all columns.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class RowsAsked:
     tables: AnalysisTables
 
     def tables_by(self, read_table: Read) -> AnalysisTables:
-        """Return the tables as a function reads them."""
+        """Return the tables, each read by a function."""
         return self.tables if read_table is read else self.opened(read_table)
 
     def with_internal(self, tables: AnalysisTables) -> RowsAsked:
@@ -88,7 +88,7 @@ class RowsAsked:
     def ask(self, answer: Answer) -> AnswerResult:
         """Return an answer."""
         if answer.asks or answer.of_logs:
-            # Making such a query takes jobs of its own.
+            # Building this query already runs jobs.
             return ask(answer, self.tables)
         return with_used_columns(
             self.spark,
@@ -98,7 +98,7 @@ class RowsAsked:
         )
 
     def notes(self) -> tuple[str, ...]:
-        """Return what was cut between analyses."""
+        """Return what was lost between analyses."""
         return with_used_columns(
             self.spark,
             self.output,
@@ -124,7 +124,7 @@ def with_used_columns(
     If the tables are on this machine, Spark itself does this.
     """
     if output.root.path is not None or is_connect(spark):
-        # A server of Spark Connect does not see directories of this machine.
+        # A Spark Connect server does not see directories on this machine.
         return use(read)
     used = used_columns(spark, build)
     if not used:
@@ -140,7 +140,7 @@ def with_used_columns(
 def used_columns(
     spark: SparkSession, build: Callable[[Read], DataFrame | None]
 ) -> dict[str, set[str]]:
-    """Return the names of the columns that a query uses of each table; nothing if this fails."""
+    """Return the columns of each table that a query uses, by name; nothing if this fails."""
     with TemporaryDirectory(prefix="flexwire-plan-") as scratch:
         names: list[str] = []
 
@@ -177,7 +177,7 @@ def _columns_read(plan: str, scratch: str, names: list[str]) -> dict[str, set[st
 
 
 def top_level_names(columns: str) -> set[str]:
-    """Return the names in the text of a schema, without those of nested fields.
+    """Return the names in a schema's string, without those of nested fields.
 
     >>> sorted(top_level_names("size:int,body:struct<a:int,b:array<string>>,cost:decimal(10,2)"))
     ['body', 'cost', 'size']

@@ -10,24 +10,24 @@ OUT/_lease/<number>                                        in a store: a note of
 ```
 Tasks write files directly to the place where they stay. The driver then makes one Delta commit per
 table, which names these files; no data passes through the driver. Delta cannot commit to several
-tables at once. So **the ledger alone decides which analyses are in**. The ledger has one row per
-analysis. This row is written last, by a commit that fails if another writer has committed since.
-The column ``analysis`` of every table names the analysis that each row is from. A reader keeps only
-the rows whose ``analysis`` has the ``state`` "in" in the ledger.
+tables in one step. So **the ledger alone decides which analyses are in**. The ledger has one row
+per analysis. This row is written last, by a commit that fails if another writer has committed
+since. In every table, the column ``analysis`` names the analysis that a row is from. A reader keeps
+only the rows whose ``analysis`` has the ``state`` "in" in the ledger.
 
 Tables are partitioned by day only, so that `upkeep` can join the small files that appends leave.
 The directory of a file names its analysis. A joined file contains only rows of analyses that are
 in.
 
 Readers that ignore the ledger also see each input once, except for short periods. A killed analysis
-leaves files that no log names and no reader sees. If it was killed in the seconds between its first
-commit and the ledger's commit, it also leaves rows in some tables. The next analysis into OUT takes
-such rows out before it begins. It uses Delta's own removal, which changes the log and reads no
-data. It removes the files later, when nobody can be reading them any more. If OUT is on this
-machine, a lock shows that no other analysis is running. In a store, a lease makes that likely, but
-proves nothing (`flexwire.spark.publishing.lease`). Therefore the ledger first marks the killed
-analysis "abandoned". If that analysis is still alive, its own entry comes after
-this mark, and it fails with an error, because the first entry in the ledger counts.
+leaves files that no Delta log names and no reader sees. If it was killed in the seconds between its
+first commit and the ledger's commit, it also leaves rows in some tables. The next analysis into OUT
+takes these rows out before it begins. It uses Delta's own removal, which changes the log and reads
+no data. It removes the files later, when nobody can be reading them any more. If OUT is on this
+machine, a lock shows that no other analysis is running. In a store, a lease makes it likely, but
+does not prove it (`flexwire.spark.publishing.lease`). Therefore the ledger first marks the killed
+analysis "abandoned". If that analysis is still alive, its own entry comes after this mark, and it
+fails with an error, because the first entry in the ledger counts.
 
 An input is identified by the URL, size and version of each of its files. Analyzing the same input
 again does nothing. Files that are already in the tables are left out. Request logs are identified

@@ -1,4 +1,4 @@
-"""The ledger as a Delta table, read by its statistics and changed by commits without retries."""
+"""The ledger as a Delta table: reads use its statistics, and commits are not retried."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class DeltaLedgerSnapshot(LedgerSnapshot):
         return rows
 
     def rows_of(self, files: Iterable[Mapping[str, Any]]) -> list[LedgerEntry]:
-        """Return the entries in some of its files."""
+        """Return the entries in some of the ledger's files."""
         entries: list[LedgerEntry] = []
         system, root = self.directory.arrow()
         for file in files:
@@ -127,7 +127,7 @@ class DeltaLedger(Ledger):
         old.table.alter.add_columns(lacking.fields)
 
     def _add(self, old: DeltaLedgerSnapshot, new: list[LedgerEntry], *, replaces: bool) -> None:
-        assert old.table is not None  # noqa: S101 - for mypy: the table was made before
+        assert old.table is not None  # noqa: S101 - for mypy: the table already exists
         removed = old.ledger_files if replaces else old.to_join()
         kept = [] if replaces else old.rows_of(removed)
         rows = pa.Table.from_pylist([asdict(entry) for entry in (*kept, *new)], COLUMNS)

@@ -1,4 +1,4 @@
-"""The common code for tables that grow, in Delta's format and in Iceberg's.
+"""The common code for tables that grow, in Delta's format or Iceberg's.
 
 `GrownTables` represents all tables of an output, and `GrownTable` one of them. `GrownOutput` reads
 the rows of the analyses that the ledger lists as in. `flexwire.spark.delta.staging` adds an
@@ -40,7 +40,7 @@ _TRIES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class AddedFile:
-    """A file to add: its name below the table's directory, its bytes, rows and statistics."""
+    """A file to add: its name below the table's directory, its size, row count and statistics."""
 
     name: str
     size: int
@@ -67,8 +67,8 @@ def retry_commit(
 ) -> T:
     """Make a change to a table, and repeat it if another writer committed first.
 
-    In that case the change raises one of ``conflicts``. Raises `StorageError` if every try fails in
-    this way, and for an `OSError`.
+    In that case the change raises one of ``conflicts``. Raises `StorageError` if every attempt
+    fails in this way, and for an `OSError`.
     """
     for tries_left in reversed(range(_TRIES)):
         try:
@@ -78,7 +78,7 @@ def retry_commit(
                 raise commit_error(error, directory) from None
         except OSError as error:
             raise commit_error(error, directory) from None
-    raise AssertionError  # the last try returns or raises
+    raise AssertionError  # the last attempt returns or raises
 
 
 def commit_error(error: Exception, directory: OutputDirectory) -> StorageError:
@@ -91,9 +91,9 @@ class GrownTable(ABC):
 
     @abstractmethod
     def add(self, files: Sequence[AddedFile], columns: pa.Schema, run: str) -> int:
-        """Add files of an analysis with these columns; return the table version that has them.
+        """Add files of an analysis with these columns; return the table version that contains them.
 
-        The table gets the columns before the files.
+        The columns are added to the table before the files.
         """
 
     @abstractmethod
@@ -114,7 +114,7 @@ class GrownTables(ABC):
 
     out: OutputDirectory
     at_once: int
-    """The highest number of tables that get commits at the same time."""
+    """The most tables that are committed to at the same time."""
 
     @property
     @abstractmethod
@@ -171,8 +171,8 @@ def to_directory(out: object) -> OutputDirectory:
 class GrownOutput(Output):
     """All tables of ``out``, and the other files of one analysis, such as its report.
 
-    The ledger is read once, when it is first used. The same is true of the list of a table's files.
-    If given, ``wanted`` selects days.
+    The ledger is read once, when it is first used. Each table's list of files is also read only
+    once. If given, ``wanted`` selects days.
     """
 
     out: OutputDirectory
@@ -189,7 +189,7 @@ class GrownOutput(Output):
 
     @cached_property
     def states(self) -> dict[str, Any]:
-        """The tables as they were at their first use."""
+        """The tables as they were when first used."""
         return {}
 
     @abstractmethod
@@ -201,17 +201,17 @@ class GrownOutput(Output):
 
     @property
     def is_continued(self) -> bool:
-        """True if connections continue from one of its analyses to the next."""
+        """True if connections continue from one analysis in the output to the next."""
         return any(entry.state_before or entry.request_logs_before for entry in self.entries)
 
     @property
     @abstractmethod
     def tables(self) -> GrownTables:
-        """The tables, in their format."""
+        """The tables, in the output's format."""
 
     @property
     def root(self) -> OutputDirectory:
-        """The directory that the names of `files` are relative to."""
+        """The directory to which the names in `files` are relative."""
         return self.out
 
     def where(self, name: str) -> str:
@@ -247,7 +247,7 @@ class StagedOutput(Output):
 
     @cached_property
     def _expected(self) -> Mapping[str, int]:
-        # Splitting by day turns each file of a task into one or more files.
+        # Splitting by day turns each file that a task wrote into one or more files.
         return self.counts
 
     def schema(self, name: str) -> pa.Schema:
@@ -272,7 +272,7 @@ def old_sums(
     """Yield old daily sums of each answer that are no longer needed, grouped by day.
 
     The newest sums of each day in the tables are needed. ``opened`` returns these tables. Sums can
-    be computed again (`flexwire.spark.answers.day_sums`), so it never does harm to remove them.
+    be computed again (`flexwire.spark.answers.day_sums`), so removing them never does harm.
     """
     entries_of_sums = [*out.entries(f"{SUMS}/")]
     if not entries_of_sums:

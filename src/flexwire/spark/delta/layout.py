@@ -1,14 +1,14 @@
-"""The places where the tasks of one analysis write files of tables that grow.
+"""The places where the tasks of one analysis write files for tables that grow.
 
-Names are the same as in any analysis. ``tables/frames/X`` means ``X`` in the directory that this
-analysis has in the table. All other files are in the directory of the run.
+The names are the same as in any other analysis. ``tables/frames/X`` means ``X`` in the directory
+that this analysis has in the table. All other files are in the directory of the run.
 
 deltalake has its own stores, written in Rust. They read the environment, but not profiles or
-fsspec's settings. deltalake therefore gets the credentials that our S3 store has found, and only
-one set of credentials is used. A commit to S3 is a PUT that fails if the object exists already; S3
-and moto support this. Otherwise two writers could both believe that they were first.
+fsspec's settings. deltalake therefore gets the credentials that our S3 store has found, so that
+both use the same ones. A commit to S3 is a PUT that fails if the object already exists; S3 and moto
+support this. Otherwise two writers could both believe that they were first.
 
-A file's statistics tell which days are in it. Nearly always that is a single day, and the file
+A file's statistics show which days it contains. Nearly always that is a single day, and the file
 stays as it is.
 """
 
@@ -74,7 +74,7 @@ def possible_tables() -> list[str]:
 
 
 def with_logs(tables: dict[str, list[T]]) -> dict[str, list[T]]:
-    """If any table of logs has files, add the other tables of logs without files."""
+    """If any log table has files, add the other log tables without files."""
     if any(name in tables for name in LOG_SCHEMAS):
         for name in LOG_SCHEMAS:
             tables.setdefault(name, [])
@@ -203,7 +203,7 @@ def _s3(url: str) -> dict[str, str]:
 
 async def _keys(client: Any) -> Any:
     # The credentials may come from fsspec's settings, the environment, a profile or a role.
-    credentials = client._request_signer._credentials  # noqa: SLF001 - clients have no public way
+    credentials = client._request_signer._credentials  # noqa: SLF001 - no public API
     return None if credentials is None else await credentials.get_frozen_credentials()
 
 
@@ -223,7 +223,7 @@ MOST_DAYS: Final = 400
 _DAY_US: Final = 24 * 60 * 60 * 1_000_000
 _OPEN: Final = 8  # each holds a row group
 _ROWS: Final = 10_000
-# Rows of these tables have no time, or describe a whole capture or log, which may last for years.
+# Rows of these tables have no time, or describe a whole capture or log, which may span years.
 _WITHOUT_DAYS: Final = frozenset({"packets", "audit", *_GROWN, *LOG_SCHEMAS})
 _TIMES: Final = {"connections": "first_time"}
 
@@ -248,7 +248,7 @@ def day_of(name: str) -> str | None:
 
 
 def by_day(local: Path, table: str, name: str, rows: int) -> Iterator[tuple[Path, str, int]]:
-    """Split a finished file by day; yield each file, its name and its rows (nothing if empty)."""
+    """Split a finished file by day; yield each file, its name and its rows (no files if empty)."""
     if not rows:
         return
     if not has_days(table) or day_of(name):
@@ -306,7 +306,7 @@ def _days(file: pq.ParquetFile, time: str) -> list[int]:
 
 def _numbers(times: pa.Array) -> pa.Array:
     micros = times.cast(pa.int64())
-    # This rounds down, for times before 1970 too.
+    # This rounds down, also for times before 1970.
     days = pc.divide(micros, _DAY_US)
     early = pc.less(micros, pc.multiply(days, _DAY_US))
     return pc.subtract(days, early.cast(pa.int64()))

@@ -1,8 +1,8 @@
 """The ledger of a grown output: one row per analysis. It alone decides which analyses are in.
 
 A change reads the rows that it needs, and commits only if nobody else has committed in the
-meantime. If somebody else has committed, it starts again. So if two analyses have the same input,
-one is added and the other fails.
+meantime. If somebody else has committed, it starts again. So if two analyses with the same input
+run at the same time, one is added and the other fails.
 
 A change adds a file with its own rows, and reads only the rows that it needs. The change that adds
 the `_FANOUT`-th small file joins these files, as a log-structured merge tree does. So a ledger of
@@ -59,7 +59,7 @@ COLUMNS: Final = pa.schema(
                 )
             ),
         ),
-        # The next offset of each partition whose log was read by an analysis that is in. Each entry
+        # The next offset in each partition whose log was read by an analysis that is in. Each entry
         # with logs lists all of these partitions, so only the last entry is needed.
         (
             "logs",
@@ -73,11 +73,11 @@ COLUMNS: Final = pa.schema(
                 )
             ),
         ),
-        # The first and last name of the input's files: a search for files skips by this range.
+        # The first and last name among the input's files; a search uses them to skip entries.
         ("first_file", pa.string()),
         ("last_file", pa.string()),
-        # The analysis with whose final state this one began, and the one whose state the next one
-        # needs.
+        # The analysis with whose final state this one began, and the one whose final state the next
+        # one needs.
         ("state_before", pa.string()),
         ("state_after", pa.string()),
         # The same for request logs.
@@ -87,7 +87,7 @@ COLUMNS: Final = pa.schema(
 )
 _TRIES: Final = 20
 _FANOUT: Final = 16
-"""This many files of about the same size are joined into one file."""
+"""This many files of about the same size are joined into one."""
 _MOST_ROWS: Final = _FANOUT**3
 _MOST_BYTES: Final = 8 << 20
 """A file of at least this many rows or bytes stays unchanged."""
@@ -127,7 +127,7 @@ def new_entry(
 
 
 def in_order(new: Iterable[LedgerEntry], latest: datetime | None) -> list[LedgerEntry]:
-    """Return the new entries in the same order, with increasing times later than ``latest``.
+    """Return the new entries in the same order, with increasing times after ``latest``.
 
     Entries are read in the order of their times, and the clock may have been set back.
     """
@@ -162,10 +162,10 @@ def with_offsets(entry: LedgerEntry, offsets: Mapping[Partition, int]) -> Ledger
 def fingerprint(source: InputFile) -> int:
     """Return a number that identifies a file as it was listed.
 
-    Different files have different numbers.
+    Different files have different numbers, with almost certainty.
 
-    The number is eight bytes of a digest: among a million files, two share a number with a
-    probability of 1 in 37 million.
+    The number is eight bytes of a digest: the probability that any two of a million files have the
+    same number is 1 in 37 million.
     """
     description = f"{source.url}\0{source.size}\0{source.version}".encode()
     return int.from_bytes(hashlib.sha256(description).digest()[:8], "big", signed=True)
@@ -188,14 +188,14 @@ class LedgerSnapshot(ABC):
         return self._read(None)
 
     def states(self, runs: Collection[str]) -> dict[str, str]:
-        """Return the states of these runs; runs without an entry are left out."""
+        """Return the states of these runs, without runs that have no entry."""
         if not runs:
             return {}
         entries = self._read(pc.field("analysis").isin([*runs]), files=False)
         return {entry.analysis: entry.state for entry in entries}
 
     def abandoned(self) -> list[LedgerEntry]:
-        """Return the entries of analyses that were given up."""
+        """Return the entries of analyses that were abandoned."""
         return self._read(pc.field("state") == ABANDONED)
 
     def with_files(self, files: Mapping[str, int]) -> list[LedgerEntry]:
@@ -218,7 +218,7 @@ class LedgerSnapshot(ABC):
 
     @property
     def columns(self) -> list[str]:
-        """The columns of the ledger; a ledger from an earlier release lacks some."""
+        """The columns of the ledger; a ledger from an earlier release may lack some."""
         names = {*self._names()}
         return [name for name in COLUMNS.names if name in names]
 
@@ -234,12 +234,12 @@ class LedgerSnapshot(ABC):
 
     @property
     def open_state(self) -> str | None:
-        """The analysis whose state the next one begins with."""
+        """The analysis with whose final state the next one begins."""
         return None if self.last is None else self.last.state_after
 
     @property
     def used_state(self) -> str | None:
-        """The analysis with whose state `open_state` began; nobody needs that state any more."""
+        """The analysis with whose state `open_state` began, which nobody needs any more."""
         if self.open_state is None:
             return None
         entries = self._read(pc.field("analysis") == self.open_state, files=False)
@@ -251,7 +251,7 @@ class LedgerSnapshot(ABC):
         if "request_logs_after" not in self.columns:
             return None
         name = None if self.last is None else self.last.request_logs_after
-        # An earlier release does not repeat the name in the entries that it adds.
+        # Entries added by an earlier release do not repeat the name.
         asked = (
             pc.field("request_logs_after").is_valid()
             if name is None
@@ -272,7 +272,7 @@ class LedgerSnapshot(ABC):
 
     @cached_property
     def _last_in(self) -> list[LedgerEntry]:
-        """The last few analyses that are in, oldest first, without their files."""
+        """The most recent analyses that are in, oldest first, without their files."""
         for file in sorted(self.ledger_files, key=lambda file: file["last"], reverse=True):
             late = pc.field("time") >= file["first"]
             if entries := self._read(late & (pc.field("state") == IN), files=False):
@@ -286,7 +286,7 @@ class LedgerSnapshot(ABC):
             return None
         first = max(self.ledger_files, key=lambda file: file["last"])["first"]
         entries = self._read(pc.field("time") >= first, files=False)
-        # If the last entry of a ledger was taken out, the ledger may have an empty file.
+        # After the last entry was taken out, a ledger may have an empty file.
         return max((entry.time for entry in entries), default=None)
 
     @cached_property
@@ -295,7 +295,7 @@ class LedgerSnapshot(ABC):
         return [*self._files()]
 
     def to_join(self) -> list[dict[str, Any]]:
-        """Return the files that the next change joins with its own."""
+        """Return the files that the next change joins with its own file."""
         joined: list[dict[str, Any]] = []
         rows = 1
         while rows < _MOST_ROWS:
@@ -311,7 +311,7 @@ class LedgerSnapshot(ABC):
         return joined
 
     def _read(self, asked: Any, *, files: bool = True) -> list[LedgerEntry]:
-        """Return the entries that match an expression of pyarrow, in the order of their times."""
+        """Return the entries that match a pyarrow expression, in the order of their times."""
         columns = [name for name in self.columns if files or name != "files"]
         entries = self.to_entries(self._rows(asked, columns)) if columns else []
         return sorted(entries, key=lambda entry: (entry.time, entry.analysis))
@@ -334,7 +334,7 @@ class LedgerSnapshot(ABC):
 
     @abstractmethod
     def _rows(self, asked: Any, columns: list[str]) -> list[dict[str, Any]]:
-        """Return these columns of the rows that match an expression of pyarrow."""
+        """Return these columns of the rows that match a pyarrow expression."""
 
 
 class CommittedBetweenError(Exception):
@@ -357,7 +357,8 @@ class Ledger(ABC):
     def _commit(self, old: Any, new: list[LedgerEntry], *, replaces: bool) -> None:
         """Add entries if nobody has committed since ``old``; with ``replaces``, drop all others.
 
-        It makes the ledger, or adds columns to it, if necessary. Raises `CommittedBetweenError`.
+        If necessary, the ledger is created, or columns are added to it. Raises
+        `CommittedBetweenError`.
         """
 
     def entries(self) -> list[LedgerEntry]:
@@ -371,9 +372,9 @@ class Ledger(ABC):
         *,
         replaces: bool = False,
     ) -> Any:
-        """Add the entries that ``make`` returns for the ledger; return the ledger after that.
+        """Add the entries that ``make`` returns for the ledger; return the new ledger.
 
-        With ``replaces`` they replace all other entries. ``make`` may be called several times, and
+        With ``replaces`` these replace all other entries. ``make`` may be called several times, and
         returns None if there is nothing to change. If it raises, the ledger stays as it is.
         """
         for _ in range(_TRIES):

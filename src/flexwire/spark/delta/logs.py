@@ -1,4 +1,4 @@
-"""One Delta table: all changes (new columns, new files, removed files) are made in its log."""
+"""One Delta table; all changes (new columns, new files, removed files) are made in its log."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CONFIGURATION: Final = {"delta.checkpointInterval": "10"}
 def add_action(
     file: AddedFile, values: Mapping[str, str | None] | None = None, *, is_new: bool = True
 ) -> AddAction:
-    """Return the action of Delta's log that adds a file. The rows of a joined file are not new."""
+    """Return the Delta log action that adds a file. Joining files adds no new rows."""
     stats = file.stats or json.dumps({"numRecords": file.rows})
     now = int(time.time() * 1000)
     return AddAction(file.name, file.size, values or {}, now, data_change=is_new, stats=stats)
@@ -56,10 +56,10 @@ class TableLog(GrownTable):
         return open_table(self.directory)
 
     def add(self, files: Sequence[AddedFile], columns: pa.Schema, run: str) -> int:
-        """Add files of an analysis with these columns; return the version that has them.
+        """Add files of an analysis with these columns; return the table version that contains them.
 
-        The table gets the columns before the files. Otherwise deltalake would silently add files
-        with additional columns, and no reader would see these columns.
+        The columns are added to the table before the files. Otherwise deltalake would silently add
+        files with additional columns, and no reader would see these columns.
         """
         own = [field for field in columns if field.name != ANALYSIS]
         days = [pa.field(DAY, pa.date32())] if has_days(self.name) else []
@@ -86,7 +86,7 @@ class TableLog(GrownTable):
         missing = [field for field in table_schema.fields if not _has(table.schema(), field)]
         if missing:
             table.alter.add_columns(missing)
-        # In an earlier release tables were also partitioned by analysis.
+        # Earlier releases also partitioned tables by analysis.
         keys = list(table.metadata().partition_columns)
         values = [{key: run if key == ANALYSIS else day_of(f.name) for key in keys} for f in files]
         commit(table, [add_action(f, value) for f, value in zip(files, values, strict=True)])
@@ -99,7 +99,7 @@ class TableLog(GrownTable):
             return set()
         analyses: set[str] = set()
         for file in added_files(table):
-            # A file that we joined has only analyses that are in, or that were all replaced
+            # A file that we joined contains only analyses that are in, or that were all replaced
             # together.
             if not is_joined(file["path"]) or file["one_of"] in runs:
                 analyses |= self.analyses_of(file) & {*runs}
@@ -142,7 +142,7 @@ class TableLog(GrownTable):
             elif analyses & runs:
                 has_mixed = True
         if has_mixed:
-            # Another program has joined files of these analyses with files of others.
+            # Another program has joined files of these analyses with files of other analyses.
             names = ", ".join(f"'{run}'" for run in sorted(runs))
             table.delete(f"{ANALYSIS} in ({names})")
         elif files:
@@ -152,7 +152,7 @@ class TableLog(GrownTable):
 def removals(
     table: DeltaTable, files: Iterable[Mapping[str, Any]], *, is_change: bool = True
 ) -> list[RemoveAction]:
-    """Return the actions that take files out; ``is_change`` is false if they were only joined."""
+    """Return the actions that remove files; ``is_change`` is false if they were only joined."""
     keys = list(table.metadata().partition_columns)
     now = int(time.time() * 1000)
     return [
@@ -170,7 +170,7 @@ def removals(
 def commit(
     table: DeltaTable, actions: Sequence[AddAction | RemoveAction], tries: int | None = None
 ) -> None:
-    """Commit actions to a table; ``tries`` limits deltalake's retries, None means its default."""
+    """Commit actions to a table; ``tries`` limits deltalake's retries (None: its default)."""
     table.create_write_transaction(
         [*actions],
         "append",
@@ -202,8 +202,8 @@ def added_files(table: DeltaTable) -> list[dict[str, Any]]:
     """Return the files of a table in its current state: path, size, day, analysis and statistics.
 
     The analysis of a joined file is None. For such a file, ``one_of`` is the first analysis in the
-    file, and ``last_of`` the last. Both are None if the statistics lack them. The same is true of
-    ``last_time``, the latest time in the file.
+    file, and ``last_of`` the last. Both are None if the statistics lack them. ``last_time`` is the
+    latest time in the file, or None if the statistics lack it.
     """
     actions = pa.table(table.get_add_actions(flatten=True))
     names = {
@@ -246,7 +246,7 @@ def is_joined(path: str) -> bool:
 
 
 def _has(schema: Schema, field: Any) -> bool:
-    """Return whether a table has a column, and in it all fields.
+    """Return whether a table has a column with all of its fields.
 
     Raises `FlexwireError` if the column has another type.
     """

@@ -69,10 +69,10 @@ class DeltaTables(GrownTables):
             )
 
     def prepare(self) -> None:
-        """Do nothing: a table is made by its first commit."""
+        """Do nothing, because a table is made by its first commit."""
 
     def with_statistics(self, table: str, files: Sequence[AddedFile]) -> list[AddedFile]:
-        """Return files with their columns' statistics for Delta's log, read from their footers."""
+        """Return files with column statistics for Delta's log, which are read from the footers."""
         system, root = self.table(table).directory.arrow()
         return [
             replace(
@@ -116,16 +116,16 @@ class DeltaOutput(GrownOutput):
         return self.dataset(name).schema
 
     def dataset(self, name: str) -> ds.Dataset:
-        """Return a table as a dataset of pyarrow."""
+        """Return a table as a pyarrow dataset."""
         state = self._state(name)
         paths = {file["path"] for file in state.files if self._is_wanted(file)}
         return only_files(state.table.to_pyarrow_dataset(), paths)
 
     def _state(self, name: str) -> _TableState:
-        """Return a table as it was at its first use.
+        """Return a table as it was when first used.
 
-        Only files of analyses that are in are ever joined. All analyses are replaced at once, so it
-        is enough to check one analysis of a joined file.
+        Only files of analyses that are in are ever joined. Analyses are always replaced all
+        together, so it is enough to check one analysis of a joined file.
         """
         if name not in self.states:
             table = TableLog(self.out, name).open() if name in self.names else None
@@ -141,7 +141,7 @@ class DeltaOutput(GrownOutput):
 
 @dataclass(frozen=True, slots=True)
 class _TableState:
-    """A table at one version, and those of its files that belong to analyses that are in."""
+    """A table at one version, with only those files that belong to analyses that are in."""
 
     table: DeltaTable
     files: list[dict[str, Any]]
@@ -152,7 +152,7 @@ def _entry(name: str, file: Mapping[str, Any]) -> File:
 
 
 def only_files(dataset: ds.FileSystemDataset, paths: Collection[str]) -> ds.FileSystemDataset:
-    """Return a dataset with some of a dataset's files, and with the known expressions of these."""
+    """Return a dataset with some of a dataset's files, and what is known about their rows."""
     fragments = [part for part in dataset.get_fragments() if part.path in paths]
     return ds.FileSystemDataset(fragments, dataset.schema, dataset.format, dataset.filesystem)
 

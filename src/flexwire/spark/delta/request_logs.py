@@ -1,4 +1,4 @@
-"""Begins the addition of request logs to tables: finds the state, and the lines that are new."""
+"""Prepares the addition of request logs to tables: finds the state, and the new lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class GivenRequestLogs(NamedTuple):
-    """Request logs for tables that grow, and the zone of local times in them."""
+    """Request logs for tables that grow, and the time zone of their local times."""
 
     files: Sequence[RequestLogFile]
     zone: Zone
@@ -32,7 +32,7 @@ class GivenRequestLogs(NamedTuple):
 class LoggedInput:
     """The new lines of request logs, if any logs are given.
 
-    ``last`` is the entry of the analysis whose state is the latest, or None.
+    ``last`` is the entry of the analysis with the latest state, or None.
     """
 
     given: GivenRequestLogs | None = None

@@ -2,8 +2,8 @@
 
 `undo` removes the last analysis again, so that its input can be analyzed again. One commit
 removes its entry from the ledger. From then on flexwire's readers do not see its rows. If `undo` is
-killed after this commit, the next analysis completes it. The next analysis begins with the state
-that the removed one began with.
+killed after this commit, the next analysis completes it. The next analysis begins with the same
+state as the removed one did.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 
 def note_tables(out: OutputDirectory, run: str, tables: Iterable[str]) -> None:
-    """Record which tables an analysis will be added to, before it is added to the first of them."""
+    """Record which tables an analysis will be added to, before it is added to any of them."""
     out.write(f"{STAGING}/{run}", json.dumps(sorted(tables)).encode())
 
 
@@ -96,7 +96,7 @@ def sweep(tables: GrownTables, own: str, abandoned: float = ABANDONED_SECONDS) -
         take_out(tables, in_tables, names)
     for run in leftover - in_tables - _those_in(snapshot, leftover):
         if out.path is None and own not in began:
-            # the listing does not have this analysis, and therefore no time to compare with
+            # the listing does not contain this analysis, so there is no time to compare with
             continue
         if out.path is not None or _is_old(out, run, began[run], began[own], abandoned):
             remove_run(out, run)
@@ -154,7 +154,7 @@ def _ask(tables: GrownTables, names: Iterable[str], ask: Callable[[GrownTable], 
 def _is_old(
     out: OutputDirectory, run: str, began: datetime, now: datetime, abandoned: float
 ) -> bool:
-    """Return whether nothing was written for ``abandoned`` seconds by the store's clock."""
+    """Return whether nothing was written for ``abandoned`` seconds, by the store's clock."""
     newest = max([began, *(entry.modified for entry in DeltaDirectory(out.url, run).entries())])
     return (now - newest).total_seconds() > abandoned
 
@@ -164,16 +164,17 @@ MOST_FOOTERS: Final = 4096
 
 
 class AlreadyInError(FlexwireError):
-    """Another analysis of the same input was faster."""
+    """Another analysis with the same input was faster."""
 
 
 @dataclass(frozen=True)
 class GrownStaging(RunStaging):
     """The addition of one analysis to tables; ``digest`` and ``fingerprints`` name its input.
 
-    ``fingerprints`` maps the names of files to their numbers. This analysis begins with the state
-    that the analysis ``open_state`` left. That one began with the state of the analysis
-    ``used_state``. ``last_logged`` is the entry with the state of request logs to begin with.
+    ``fingerprints`` maps the names of files to their numbers. This analysis begins with the final
+    state of the analysis ``open_state``. That one began with the final state of the analysis
+    ``used_state``. ``last_logged`` is the entry whose state of request logs this analysis begins
+    with.
     """
 
     tables: GrownTables
@@ -206,7 +207,7 @@ class GrownStaging(RunStaging):
         return StagedOutput(self.out, self.files, self.task_output.counts)
 
     def mark(self, sources: Iterable[str]) -> None:
-        """Do nothing: the ledger marks an analysis as complete."""
+        """Do nothing, because the ledger marks an analysis as complete."""
 
     def publish(self) -> None:
         """Add the files to their tables, and then the analysis to the ledger."""
@@ -230,7 +231,7 @@ class GrownStaging(RunStaging):
         self.out.remove([f"{STAGING}/{self.run}", *self._used_states()])
 
     def _used_states(self) -> list[str]:
-        """Return the files of states that no later analysis needs."""
+        """Return the state files that no later analysis needs."""
         used = [] if self.used_state is None else [f"{RUNS}/{self.used_state}/{STATE}"]
         last = self.last_logged
         if self._reads_request_logs and last is not None and last.request_logs_before is not None:
@@ -257,7 +258,7 @@ class GrownStaging(RunStaging):
         if not self.append:
             replaced[:] = old.entries(files=False)
             for entry in replaced:
-                # If this process is killed, the next sweep finds what is left of them.
+                # If this process is killed, the next sweep finds what is left of these analyses.
                 note_tables(self.out, entry.analysis, (table["name"] for table in entry.tables))
             own = self._with_request_logs(own, None)
             return [*old.abandoned(), with_offsets(own, self.read_until)]
@@ -273,7 +274,7 @@ class GrownStaging(RunStaging):
         return [with_offsets(self._with_state(own, old.open_state), offsets | self.read_until)]
 
     def _with_state(self, own: LedgerEntry, open_state: str | None) -> LedgerEntry:
-        """Return the entry with the names of the states that it began with and left."""
+        """Return the entry with the names of the states with which it began and ended."""
         if not self.fingerprints:
             # An input of logs alone does not change the state of captures.
             return replace(own, state_after=open_state)
@@ -287,7 +288,7 @@ class GrownStaging(RunStaging):
         return replace(own, state_before=open_state, state_after=self.run)
 
     def _with_request_logs(self, own: LedgerEntry, last: LedgerEntry | None) -> LedgerEntry:
-        """Return the entry with the analyses whose states of request logs it needs.
+        """Return the entry with the names of the analyses whose request log states are needed.
 
         ``last`` is an analysis that is in and has the name of the current state.
         """
@@ -341,7 +342,7 @@ class GrownStaging(RunStaging):
 
 
 def _check_finished(growing: Collection[str]) -> None:
-    """Raise `CaptureError` if any file is still being written, because there are no others."""
+    """Raise `CaptureError` if files are still being written, because no other files are left."""
     if growing:
         reason = "it is still being written; wait until the tap begins its next file"
         raise CaptureError(reason, source=min(growing))
@@ -492,7 +493,7 @@ def to_undo(tables: GrownTables, run: str) -> Iterator[FileGroup]:
 
 
 def undo(tables: GrownTables, run: str) -> None:
-    """Take the last analysis out of the ledger, and then out of its tables; its files stay.
+    """Take the last analysis out of the ledger, and then out of the tables; its files stay.
 
     Raises `FlexwireError` if ``run`` is not the last analysis.
     """

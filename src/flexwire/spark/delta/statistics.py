@@ -2,8 +2,8 @@
 
 The statistics come from the footer of the file. A reader skips a file if its least and greatest
 values show that it has no wanted row. These bounds may therefore be too wide, but never too narrow.
-Delta stores times in milliseconds, so bounds are rounded outwards. Long text is cut. In the
-greatest value, the last kept letter is then replaced by the next letter.
+Delta stores times in milliseconds, so bounds are rounded outwards. Long strings are cut. In a
+greatest value, the last remaining letter is then replaced by the letter that follows it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def statistics(footer: pq.FileMetaData) -> str:
 
 
 def _columns(footer: pq.FileMetaData) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the first top-level columns, each with its statistics in the row groups."""
+    """Yield the first top-level columns, each with its statistics from the row groups."""
     if not footer.num_row_groups:
         return
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
@@ -78,7 +78,7 @@ def _bounds(low: Any, high: Any) -> tuple[Any, Any] | None:
     if isinstance(low, str):
         cut = _above(high)
         return None if cut is None else (low[:_MOST_LETTERS], cut)
-    # Floats may be NaN, and readers do not compare columns of bytes.
+    # Floats may be NaN, and readers do not compare binary columns.
     return None
 
 
@@ -90,7 +90,7 @@ def _moment(moment: datetime, *, up: bool = False) -> str:
 
 
 def _above(text: str) -> str | None:
-    """Return short text that does not sort before ``text``, or None if no such text exists.
+    """Return a short string that does not sort before ``text``, or None if none exists.
 
     >>> _above("short"), _above("a" * 31 + "bcd")
     ('short', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac')

@@ -1,14 +1,14 @@
 """Upkeep of tables that grow: joins small files, takes old days out, and removes leftover files.
 
-Each step first lists its work, and may be killed at any moment. A file is written before a commit
-lists it. It is removed only a long time after the last commit that listed it.
+Each step first lists what it will do, and may be killed at any moment. A file is written before a
+commit lists it. It is removed only a long time after the last commit that listed it.
 
 - `to_join` and `join` make one file from the small files of one day of a table. Only files of
   analyses that are in are joined, so that other analyses can still be taken out by their files. A
   joined file is joined again once the new files have an eighth of its bytes. This limits how often
-  a byte is rewritten.
-- `to_retire` and `retire` take the days before a given day out of the tables. A connection stays
-  if it was seen on or after the given day. The ledger keeps its entries, so that no capture is
+  the same byte is rewritten.
+- `to_retire` and `retire` take the days before a given day out of the tables. A connection stays if
+  it was still seen on or after the given day. The ledger keeps its entries, so that no capture is
   analyzed again.
 - `unnamed_files` and `remove_unnamed_files` remove files that no table names and nobody reads.
 """
@@ -66,7 +66,7 @@ def to_join(out: OutputDirectory) -> Iterator[FileGroup]:
     runs = {entry.analysis for entry in grown.entries[:-1]}
     for name in grown.names:
         table = TableLog(out, name).open()
-        # A table of an earlier release is partitioned by analysis.
+        # A table from an earlier release is partitioned by analysis.
         if table is not None and ANALYSIS not in table.metadata().partition_columns:
             yield from _groups(name, table, runs)
 
@@ -75,7 +75,7 @@ def _groups(name: str, table: DeltaTable, runs: set[str]) -> Iterator[FileGroup]
     days: defaultdict[str | None, list[dict[str, Any]]] = defaultdict(list)
     files = added_files(table)
     for file in files:
-        # Files that another writer has joined may have rows of any analysis.
+        # Files that another writer has joined may contain rows from any analysis.
         if file[ANALYSIS] in runs or is_joined(file["path"]):
             days[file[DAY]].append(file)
     latest = max((file[DAY] for file in files if file[DAY] is not None), default=None)
@@ -100,7 +100,7 @@ def _small(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def join(out: OutputDirectory, group: FileGroup) -> int:
-    """Replace a group of files by large files, and return the number of these."""
+    """Replace a group of files with large files, and return the number of large files."""
     log = TableLog(out, group.table)
     # If another commit removes one of these files in the meantime, this commit fails.
     table = log.open()
@@ -150,7 +150,7 @@ def _write(
 
 
 def to_retire(out: OutputDirectory, before: date) -> Iterator[FileGroup]:
-    """Yield the files of the days before ``before``, but no connections that were seen later."""
+    """Yield the files of days before ``before``, but not of connections that were seen later."""
     start = datetime(before.year, before.month, before.day, tzinfo=UTC)
     for name in output(out.url).names:
         table = TableLog(out, name).open() if has_days(name) else None
@@ -168,7 +168,7 @@ def to_retire(out: OutputDirectory, before: date) -> Iterator[FileGroup]:
 
 
 def retire(out: OutputDirectory, groups: Iterable[FileGroup]) -> None:
-    """Take files out of their tables, with one commit a table; `vacuum` removes the files later."""
+    """Take files out of tables, with one commit per table; `vacuum` removes the files later."""
     tables: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for group in groups:
         tables[group.table] += group.files
@@ -184,7 +184,7 @@ def retire(out: OutputDirectory, groups: Iterable[FileGroup]) -> None:
 
 
 def unnamed_files(out: OutputDirectory, hours: int) -> Iterator[FileGroup]:
-    """Yield, for each table, the files that it has not named for this many hours, by path."""
+    """Yield, for each table, the paths of files that it has not named for this many hours."""
     for name, table in _tables(out):
         if paths := _vacuum(table, hours, dry_run=True):
             yield FileGroup(name, None, tuple({"path": path} for path in sorted(paths)))

@@ -56,7 +56,7 @@ def to_database(value: object, name: str) -> DatabaseName:
 
 
 def catalog_table(name: str) -> str:
-    """Return the name of a table in a catalog, where names are lower case.
+    """Return the name of a table in a catalog, which is in lower case.
 
     >>> catalog_table("frames"), catalog_table("messages/FetchRequest")
     ('frames', 'messages_fetch_request')
@@ -99,7 +99,7 @@ class IcebergCatalog:
 
     @staticmethod
     def from_json(data: bytes) -> IcebergCatalog:
-        """Read the text that `to_json` wrote; raise `FlexwireError` for anything else."""
+        """Read a string that `to_json` wrote; raise `FlexwireError` for anything else."""
         try:
             form = json.loads(data)
             version, name, properties = (form[key] for key in ("format", "catalog", "properties"))
@@ -118,7 +118,7 @@ def _not_ours() -> FlexwireError:
 
 
 def to_catalog(catalog: object) -> IcebergCatalog:
-    """Return the catalog that a caller names, by its name alone or with properties."""
+    """Return the catalog that a caller describes, by its name alone or with properties."""
     if isinstance(catalog, IcebergCatalog):
         return catalog
     return IcebergCatalog(None if catalog is None else to_text(catalog, "iceberg_catalog"))

@@ -1,17 +1,18 @@
-"""Runs one Spark action whose tasks write files, and returns the files of the attempts that count.
+"""Runs one Spark action whose tasks write files, and returns the files of successful attempts.
 
 Spark may evaluate anything more than once: a task that fails, a slow task, a DataFrame that is used
-twice. A task that writes files must give the right result in all these cases. All such tasks
-therefore run in one job, which Spark never runs twice, and which returns one message for each task,
+twice. A task that writes files must give the right result in all these cases. All tasks that write
+files therefore run in one job, which Spark never runs twice. It returns one message for each task,
 from the attempt that counts.
 
-With a SparkContext this is a job of an RDD, which takes five seconds of CPU less than a query: it
-has no plan, and Python is started once. Spark Connect has no SparkContext. There the job is the
-command of a Python data source's writer. The writer's commit runs near Java, possibly on another
-machine than the caller, so it leaves the messages in a file next to the output.
+With a SparkContext this is an RDD job, which takes five seconds of CPU time less than a query,
+because it has no plan and starts Python only once. Spark Connect has no SparkContext. With Spark
+Connect, the job is a write command to a Python data source. The writer's commit runs near Java,
+possibly on another machine than the caller, so it leaves the messages in a file next to the output.
 
 Spark keeps the work of the tasks in its plan, in Java's memory and in every message that starts a
-task. A survey has to know all captures, and a million of them would be 100 MB in each place.
+task. A survey has to know all captures, and a million captures would take 100 MB in each of these
+places.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class LeftWork:
         packed = self.directory.read(self.name)
         if hashlib.sha256(packed).hexdigest() != self.digest:
             raise AnalysisError(f"{self.name} was written by something else")
-        # The message to the task had the digest of the file.
+        # The message to the task contained the digest of the file.
         work = pickle.loads(packed)  # noqa: S301 - we wrote these bytes ourselves
         del packed
         return work(number, task_output)
@@ -90,11 +91,11 @@ MOST_TASKS: Final = 20_000
 """An action should have at most this many tasks, because the driver holds a list of files for each.
 """
 _RESULTS: Final = "_results"
-# Spark hides the values of options whose names contain this word in printed plans.
+# In printed plans, Spark hides the values of options whose names contain this word.
 _OPTION: Final = "secret"
 # Jobs of several threads change and restore the environment of the same context.
 _ENVIRONMENT: Final = lock_over_forks()
-_ENTRY: Final = struct.Struct(">qq")  # the task's number, and how many bytes follow
+_ENTRY: Final = struct.Struct(">qq")  # the task's number, and the number of bytes that follow
 
 
 def run_tasks(
@@ -105,7 +106,7 @@ def run_tasks(
     ``work`` must be picklable (a function of a module, or a `functools.partial` of one). It writes
     files, hands them over with `TaskOutput.put`, and returns a picklable value of at most 1 MiB. A
     task may run more than once, even twice at the same time. The result has one entry for each
-    number, in order: the files and the value of the attempt that counts. `settle` removes the files
+    number, in order: the files and the value of the attempt that counts. `settle` removes all files
     that no entry names. Tasks use the catalog of this process. The log says how many tasks ran
     without kernels.
 
@@ -178,7 +179,7 @@ def _interruptible(
     interrupt: Callable[[str], object],
     remove: Callable[[str], object],
 ) -> Iterator[None]:
-    """Cancel the running tasks if the caller is interrupted, because nobody uses their results."""
+    """Cancel the running tasks if the caller is interrupted, because their results are unused."""
     add(tag)
     try:
         yield
@@ -193,7 +194,7 @@ def _interruptible(
 
 
 def _check_tasks(results: Iterable[tuple[int, bytes]], count: int) -> list[CommittedTask[Any]]:
-    """Unpack the committed results, and check that each task is there once and owns its files."""
+    """Unpack the committed results, and check that each task occurs once and owns its files."""
     tasks = {}
     for number, packed in results:
         if number in tasks:
@@ -201,7 +202,7 @@ def _check_tasks(results: Iterable[tuple[int, bytes]], count: int) -> list[Commi
         tasks[number] = packed
     if sorted(tasks) != list(range(count)):
         raise AnalysisError(f"{len(tasks)} of {count} tasks were committed")
-    # The results are signed with a key that only this action's tasks and its commit have.
+    # The results are signed with a key that only the tasks and the commit of this action have.
     packed_tasks = map(tasks.pop, range(count))
     committed: list[CommittedTask[Any]] = [*map(pickle.loads, packed_tasks)]
     check_owners(committed)
@@ -255,8 +256,8 @@ class _TaskJob:
             try:
                 value = self.work(number, task_output)
             except MemoryError as error:
-                # While the stack frames of the work hold their objects, PySpark has no memory left
-                # to report the error, and the worker ends without a message.
+                # While the stack frames still hold their objects, PySpark has no memory left to
+                # report the error, and the worker would end without a message.
                 traceback.clear_frames(error.__traceback__)
                 raise MemoryError(f"task {number}: {error}") from None
         size = len(_pickled(value))
@@ -307,7 +308,7 @@ class TasksDataSource(DataSource):
 
 @dataclass(frozen=True)
 class _TasksMessage(WriterCommitMessage):
-    """The pickled results of the tasks of one partition; a commit needs none of their types."""
+    """The pickled results of one partition's tasks; a commit need not know their types."""
 
     tasks: tuple[tuple[int, bytes], ...]
 

@@ -1,18 +1,18 @@
-"""Joins the small files that the ranges of a capture write for a table into large ones.
+"""Joins the small files that a capture's ranges write for a table into large ones.
 
 ```
 a range's task ─▶ _parts/<table>/…     small, to be joined ─▶ tables/<table>/…
                ─▶ tables/<table>/…     large enough as it is
 ```
-Parts are not in the tables until they are joined, so no reader finds a row twice. This is true even
-if the driver is killed in the middle, or if an attempt that does not count writes its part again
-after everything is published. Only the sizes and ranges of the parts decide which parts are joined.
-They therefore also decide the names and bytes of the results. Only parts of the same directory are
-joined into a file.
+Parts are not in the tables before they are joined, so no reader finds a row twice. This is true
+even if the driver is killed in the middle, or if an attempt that does not count writes its part
+again after everything is published. Only the sizes and ranges of the parts decide which parts are
+joined. The names and bytes of the results therefore also depend only on these. Only parts of the
+same directory are joined into a file.
 
-Joined rows are decoded and written twice. At most a third of the bytes of all tables is therefore
-joined, the smallest files first. Other parts, and tables with few files, become files of the table
-unchanged. Ranges are large enough that the tables with most of the bytes need no joining.
+Joined rows are decoded and written twice. Therefore at most a third of the bytes of all tables is
+joined, starting with the smallest files. Other parts, and tables with few files, become files of
+the table unchanged. Ranges are large enough that the tables with most of the bytes need no joining.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LEAST_PARTS: Final = 8
 """A table with fewer files is not changed, because joining takes half as long as making the files.
 """
 
-# No more than this fraction of the bytes of all tables is written again.
+# At most this fraction of the bytes in all tables is written again.
 _REWRITTEN: Final = 3
 _PLAN: Final = "_plan"
 

@@ -1,8 +1,8 @@
-"""The lease of an output in a store: while one run writes there, the next one gives way at once.
+"""The lease of an output in a store: while one run writes there, any other run stops immediately.
 
-A store has no locks. Without a lease, two runs at once would both do all their work, and in the end
-only one would count. The lease saves that work. It never decides what is in the output: the ledger
-and ``current.json`` decide, and they are right without any lease.
+A store has no locks. Without a lease, two runs at the same time would both do all their work, and
+in the end only one would count. The lease saves that work. It never decides what is in the output:
+the ledger and ``current.json`` decide, and they are right without any lease.
 
 ```
 OUT/_lease/<number>     an object that a run writes when it begins, writes again every minute,
@@ -10,12 +10,13 @@ OUT/_lease/<number>     an object that a run writes when it begins, writes again
 OUT/_lease/now-<owner>  written by a run that finds a lease, to learn the store's time; then removed
 ```
 A lease that was not written for five minutes is stale: its run was killed or is paused. The next
-run takes over by creating the next number. Of several runs only one can create this number, because
-`OutputDirectory.create` fails if it exists. A paused run that comes back finds the higher number.
-It keeps working, and the ledger or ``current.json`` decides.
+run takes over by creating the next number. Only one of several runs can create this number, because
+`OutputDirectory.create` fails if the number already exists. A paused run that comes back finds the
+higher number. This run keeps working, and the ledger or ``current.json`` decides.
 
-Only times of the store are compared, because clocks of machines differ. Nothing in a lease is
-trusted: its age decides, and an object of any other content counts as the lease of an unknown run.
+Only times of the store are compared, because clocks of machines differ. The content of a lease is
+not trusted: only its age matters, and an object with any other content counts as the lease of an
+unknown run.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ STALE_SECONDS: Final = 300.0
 fresh if one renewal fails."""
 
 RENEWALS: Final = 5
-"""How often a run renews its lease in that time."""
+"""How often a run renews its lease before it would become stale."""
 
 MOST_BYTES: Final = 4096
 """No more bytes of a lease are read."""
@@ -57,7 +58,7 @@ _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2
 
 
 class _Content(NamedTuple):
-    """The content of a lease; both are empty if it cannot be read, or is of another format."""
+    """The content of a lease; both are empty if the lease cannot be read or has another format."""
 
     owner: str
     since: str
@@ -85,7 +86,7 @@ class Lease:
             entries = self._entries()
             number = _current(entries)
             if number:
-                # After a lost response, or at the second turn, this is our own lease.
+                # After a lost response, or in the second round, this is our own lease.
                 if self._content(entries[str(number)]).owner == self._owner:
                     self._number, self._since = number, _text(entries[str(number)].modified)
                     self._remove_older(entries)
@@ -95,10 +96,10 @@ class Lease:
                 if number and not is_stale:
                     raise self._refusal(entries[str(number)])
             if not _NUMBER.fullmatch(str(number + 1)):
-                # No run counts this far, so that somebody else wrote this object.
+                # No run counts this far, so somebody else wrote this object.
                 self.out.remove([_name(number)])
                 continue
-            # Set before the call, because a call that fails may still create the object.
+            # This is set before the call, because a call that fails may still create the object.
             self._number = number + 1
             if self.out.create(_name(self._number), self._to_write()) and number:
                 last = _text(entries[str(number)].modified)
@@ -117,7 +118,7 @@ class Lease:
     def renew_until_ended(self) -> None:
         """Renew the lease in this thread until `release`."""
         while not self._ended.wait(self._stale_seconds / RENEWALS):
-            # If a store does not answer, the next renewal may be in time.
+            # If the store does not answer now, the next renewal may still be in time.
             with suppress(StorageError):
                 self.renew()
 
@@ -145,12 +146,12 @@ class Lease:
         )
 
     def _writer(self, entries: dict[str, FileEntry]) -> str | None:
-        """Return who wrote the object of our number: "" is somebody unknown, None is nobody."""
+        """Return who wrote the object with our number: "" means unknown, None means nobody."""
         own = entries.get(str(self._number))
         return None if own is None else self._content(own).owner
 
     def _judge(self) -> tuple[dict[str, FileEntry], bool]:
-        """Return the current entries, and whether the lease among them is stale."""
+        """Return the current leases, and whether the valid one among them is stale."""
         probe = f"now-{self._owner}"
         self.out.write(f"{LEASES}/{probe}", b"")
         try:
@@ -160,7 +161,8 @@ class Lease:
         if probe not in entries or not (number := _current(entries)):
             return entries, False
         age = (entries[probe].modified - entries[str(number)].modified).total_seconds()
-        # A store does not write times of the future. Such an object would be a lease for ever.
+        # A store does not write times in the future. An object with a future time would be a lease
+        # for ever.
         return entries, abs(age) > self._stale_seconds
 
     def _entries(self) -> dict[str, FileEntry]:
@@ -168,7 +170,7 @@ class Lease:
         return {entry.name.removeprefix(f"{LEASES}/"): entry for entry in entries}
 
     def _content(self, entry: FileEntry) -> _Content:
-        """Return what a lease says. It may be garbage, or may be replaced in the meantime."""
+        """Return the content of a lease. It may be garbage, or may be replaced in the meantime."""
         if entry.size > MOST_BYTES:
             return _UNKNOWN
         try:
@@ -227,7 +229,7 @@ def leased(out: OutputDirectory, stale_seconds: float = STALE_SECONDS) -> Iterat
     finally:
         lease.end()
         if renewing.ident is not None:
-            # A renewal that is under way would write the lease again after its removal.
+            # A renewal in progress would write the lease again after its removal.
             renewing.join()
         lease.release()
 

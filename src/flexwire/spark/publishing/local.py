@@ -7,8 +7,8 @@ OUT/_flexwire-unfinished-…/     what it has written until now, for its owner a
     old/                        what was published before, while it is being replaced
     placing                     exists once all of the old output is in old/
 ```
-The next analysis removes the files of a killed one. While it holds the lock, no other analysis is
-running. If the killed analysis was replacing a complete output, that output is restored first.
+The next analysis removes the files of a killed analysis. While it holds the lock, no other analysis
+is running. If the killed analysis was replacing a complete output, that output is restored first.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ if TYPE_CHECKING:
 
 # Spark ignores names that begin with an underscore.
 LOCK, PREFIX = "_flexwire.lock", "_flexwire-unfinished-"
-# The tables are moved before the files made from them, so a reader who finds a report also finds
-# the tables.
+# The tables are moved before the files that are made from them, so a reader who finds a report also
+# finds the tables.
 PARTS = (
     *(f"tables/{name}" for name in (*TABLES, ANSWERS)),
     *(ANSWERS, AUDIT_CSV, AUDIT_JSON, FACTS, REPORT),
 )
 _MARKER, _SUCCESS = f"tables/{MARKER}", f"tables/{SUCCESS}"
 _PLACING = "placing"
-# After an analysis is killed, its Java runs on for a moment and keeps writing.
+# After an analysis is killed, its Java process runs on for a moment and keeps writing.
 _REMOVALS, _SECONDS_BETWEEN = 50, 0.1
 
 
 @dataclass(frozen=True)
 class LocalStaging(Staging):
-    """The staging of one analysis, in the directory ``place`` below ``out``."""
+    """The staging area of one analysis, in the directory ``place`` below ``out``."""
 
     directory: Path
 
@@ -68,12 +68,12 @@ class LocalStaging(Staging):
 
     @property
     def files(self) -> OutputDirectory:
-        """The same directory, as the place where tasks put files."""
+        """The directory of `files`, as the place where tasks put files."""
         return OutputDirectory(str(self.new))
 
     @property
     def published(self) -> Output:
-        """The output to read at the end."""
+        """The output to read after `publish`."""
         return Output(self.out)
 
     def publish(self) -> None:
@@ -149,7 +149,7 @@ def local_staging(out: Path) -> Iterator[LocalStaging]:
     finally:
         if is_new:
             with suppress(OSError):
-                out.rmdir()  # if nothing was written
+                out.rmdir()  # it is empty if nothing was written
 
 
 def sweep(out: Path) -> None:
@@ -210,7 +210,7 @@ def locked(out: Path) -> Iterator[None]:
 def _lock(path: Path) -> int:
     lock = os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE)
     try:
-        # The lock is released when its process ends, whatever the reason.
+        # The lock is released when its process ends, for whatever reason.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(lock)

@@ -1,4 +1,4 @@
-"""The list of the files of an analysis's tasks, which depend only on the tasks' input.
+"""The list of the files that an analysis's tasks wrote. The files depend only on the tasks' input.
 
 A task that runs twice therefore writes the same files. Only the files in its manifest count.
 """
@@ -46,7 +46,7 @@ class WrittenFile:
 class WrittenFiles(Sequence[WrittenFile]):
     """The files of one task, in about 20 bytes each: the driver holds those of 20,000 tasks.
 
-    Each iteration unpacks them again.
+    Each iteration unpacks the files again.
     """
 
     __slots__ = ("_count", "_packed")
@@ -82,7 +82,8 @@ class WrittenFiles(Sequence[WrittenFile]):
 class CommittedTask(Generic[T]):
     """The attempt of a task that counts: its files, and the value that its work returned.
 
-    ``has_kernels`` is false for a task that ran without kernels, and so took many times as long.
+    ``has_kernels`` is false for a task that ran without kernels, and therefore took many times as
+    long.
     """
 
     number: int
@@ -92,7 +93,7 @@ class CommittedTask(Generic[T]):
 
 
 def check_owners(committed: Sequence[CommittedTask[T]]) -> None:
-    """Raise `AnalysisError` if two tasks have written the same file, found by digests of names."""
+    """Raise `AnalysisError` if two tasks have written the same file; compares digests of names."""
     # This keeps eight bytes for each of a million names. Names are compared only if these bytes are
     # equal.
     hashes = np.sort(
@@ -168,7 +169,7 @@ def settle(
 
 
 def check_there(path: Path) -> None:
-    """Raise `FlexwireError` if this process does not see an existing directory.
+    """Raise `FlexwireError` if a directory does not exist for this process.
 
     Nobody would read a newly created directory: either the analysis is over, or this machine does
     not share the directory.

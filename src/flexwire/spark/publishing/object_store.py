@@ -55,8 +55,8 @@ STAGING: Final = "_staging"
 class RunStaging(Staging):
     """The files of one analysis, written as a separate run in their final place.
 
-    ``kept`` contains the run once the run may be part of the output. After that, its files are kept
-    even if the analysis fails.
+    ``kept`` contains the run once the run may be part of the output. From then on, its files are
+    kept even if the analysis fails.
     """
 
     run: str
@@ -70,7 +70,7 @@ S = TypeVar("S", bound=RunStaging)
 def begin_run(
     out: OutputDirectory, make: Callable[[str], S], remove: Callable[[OutputDirectory, str], None]
 ) -> Iterator[S]:
-    """Begin a run in ``out``; ``make`` makes it from its name. If it is not kept, it is removed.
+    """Begin a run in ``out``; ``make`` makes it from its name. A run that is not kept is removed.
 
     The run is listed in ``_staging`` before its first file is written, so that leftovers can be
     found.
@@ -95,7 +95,7 @@ def begin_run(
 
 @dataclass(frozen=True)
 class StoreStaging(RunStaging):
-    """The staging of one analysis in a store."""
+    """The staging area of one analysis in a store."""
 
     @property
     def files(self) -> OutputDirectory:
@@ -141,7 +141,7 @@ def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) 
     """Remove the files that finished analyses left in ``out``."""
     began = {entry.name.rpartition("/")[2]: entry.modified for entry in out.entries(f"{STAGING}/")}
     if own not in began:
-        # The listing is older than this analysis, and has no time for a comparison.
+        # The listing is older than this analysis, so it has no time to compare with.
         return
     current = current_run(out)
     kept_runs = {own, current.get("run"), current.get("before")}
@@ -149,8 +149,7 @@ def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) 
         if run in kept_runs or not RUN.fullmatch(run):
             continue
         if not current and out.child(f"{RUNS}/{run}").exists(f"tables/{SUCCESS}"):
-            # This run may be the output: if the store reports no current.json, that is no proof
-            # that there is none.
+            # This run may be the output: even if the store reports no current.json, one may exist.
             continue
         newest = max([first, *(entry.modified for entry in out.entries(f"{RUNS}/{run}/"))])
         # The store's own clock is used, because this machine's clock may differ.
@@ -162,5 +161,5 @@ def _remove(out: OutputDirectory, run: str) -> None:
     files = out.child(f"{RUNS}/{run}")
     files.remove([entry.name for entry in files.entries("")])
     files.sweep(datetime.max.replace(tzinfo=UTC))
-    # This comes last, so that the remaining files are found again if this process is ended.
+    # This comes last, so that the remaining files are found again if this process is killed.
     out.remove([f"{STAGING}/{run}"])

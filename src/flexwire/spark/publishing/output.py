@@ -83,11 +83,11 @@ class Staging(ABC):
     If tables grow and already have all of the input, ``known_run`` is the earlier analysis that
     added it. The analysis then does nothing. ``known_files`` are the names of the input files that
     the tables already have. ``growing_files`` are the names of files that are still being written.
-    ``next_offsets`` are the offsets at which logs continue; None if logs are read from their start.
-    ``read_until`` gets the offsets after the last one that this analysis has read of each log.
-    ``continuation`` is given if captures continue from one analysis to the next. ``notes`` are
-    messages for the user about other runs into ``out``. ``growth`` has the new lines of request
-    logs if the tables grow.
+    ``next_offsets`` are the offsets at which logs continue, or None if logs are read from the
+    start. ``read_until`` receives, for each log, the offset after the last one that this analysis
+    has read. ``continuation`` is given if captures continue from one analysis to the next.
+    ``notes`` are messages for the user about other runs into ``out``. ``growth`` has the new lines
+    of request logs if the tables grow.
     """
 
     out: OutputDirectory
@@ -125,7 +125,7 @@ class Staging(ABC):
         return PartialOutput(self.files, self.task_output.counts)
 
     def mark(self, sources: Iterable[str]) -> None:
-        """Mark the tables as complete, with the names of their captures."""
+        """Mark the tables as complete, and record the names of their captures."""
         mark_place(self.files.child("tables"), sources)
 
     def of_logs(self, files: list[RequestLogFile]) -> list[RequestLogFile]:
@@ -134,7 +134,7 @@ class Staging(ABC):
 
     @property
     def log_notes(self) -> tuple[str, ...]:
-        """Notes for the user on request logs whose lines are not all read."""
+        """Notes for the user about request logs of which not all lines are read."""
         return () if self.growth is None else self.growth.notes
 
     def known_facts(self) -> Facts:

@@ -1,6 +1,6 @@
 """The files that a task writes (one for each table), and how small files are joined.
 
-Only files that a task reported are read. Their size and crc32c are checked. The same run always
+Only files that a task has reported are read. Their size and crc32c are checked. The same run always
 writes the same files.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from flexwire.tables.records import Rows
 
 
-# Fetching a small file from a store takes mostly waiting. Fetched files are held in memory.
+# Fetching a small file from a store is mostly waiting. Fetched files are held in memory.
 _AHEAD, _AHEAD_BYTES = 16, 64 << 20
 
 
@@ -60,8 +60,8 @@ def fetch_files(directory: OutputDirectory, files: Iterable[tuple[str, int]]) ->
 WHOLE_BYTES: Final = 128 << 20
 """A file of this many bytes is large enough."""
 
-# A new file is begun if the rest is at least this many times the full size, estimated by the ratio
-# so far.
+# A new file is begun if the rest is at least this many times the full size, estimated from the
+# ratio so far.
 _SURE_OF_ANOTHER = 1.25
 
 
@@ -81,7 +81,7 @@ _PART: Final = struct.Struct("<IHIQI")
 
 @dataclass(slots=True)
 class PartGroup:
-    """Parts of one directory of a table, in the order of their ranges: the work of one task."""
+    """The work of one task: parts from one directory of a table, in the order of their ranges."""
 
     table: str
     folder: str
@@ -180,7 +180,7 @@ class _Joiner:
 
 
 def _copy(data: bytes, writer: TableWriter) -> None:
-    # pyarrow cannot copy pages unchanged, and small row groups should become large ones.
+    # pyarrow cannot copy pages unchanged, and small row groups should become large.
     file = pq.ParquetFile(pa.BufferReader(data))
     for group in range(file.num_row_groups):
         for batch in file.read_row_group(group, use_threads=False).to_batches():
@@ -208,7 +208,7 @@ def write_one_file(
     batches: Iterable[pa.RecordBatch],
     constants: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a table that is one file of this name to a directory; only the driver calls this."""
+    """Write a table that is a single file with this name; only the driver calls this."""
     with tempfile.TemporaryDirectory() as scratch:
         local = Path(scratch, Path(name).name)
         with TableWriter(local, schema, constants) as writer:
@@ -218,10 +218,10 @@ def write_one_file(
 
 
 class TableFiles:
-    """The files that a task writes, one for each table and all with one name, placed at the end.
+    """The files that a task writes: one for each table, all with the same name, placed at the end.
 
     If the task is one of several that write a part of each table, small files are joined later.
-    ``origins`` are those of `TableWriter`, and may be set until the first row is written.
+    ``origins`` are the same as in `TableWriter`, and may be set until the first row is written.
     """
 
     def __init__(self, task_output: TaskOutput, name: str, *, is_part: bool = False) -> None:

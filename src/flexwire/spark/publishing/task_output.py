@@ -36,7 +36,7 @@ Arrange = Callable[[Path, str, str, int], Iterable[tuple[Path, str, int]]]
 
 
 def as_it_is(local: Path, _table: str, name: str, rows: int) -> Iterable[tuple[Path, str, int]]:
-    """Return the file unchanged, as one file."""
+    """Return the file unchanged, as a single file."""
     return ((local, name, rows),)
 
 
@@ -45,10 +45,10 @@ class TaskOutput:
     """The place for the finished files of a task.
 
     ``place`` is the directory of the output. ``scratch`` is this attempt's own directory for
-    unfinished files. It is on the output's file system, if the output is on one, and is removed
-    when the attempt is over. ``arrange`` decides which files a finished file becomes. A place that
-    ``keeps_files`` knows all files that tasks have written at the end. ``constants`` are columns
-    that are added to all files.
+    unfinished files. It is on the same file system as the output, if the output is on one, and is
+    removed when the attempt is over. ``arrange`` decides which files a finished file becomes. At
+    the end, a place that ``keeps_files`` knows all files that tasks have written. ``constants`` are
+    columns that are added to all files.
     """
 
     directory: OutputDirectory
@@ -75,10 +75,9 @@ class TaskOutput:
     ) -> None:
         """Hand over a file of a table, and remove it from its old path.
 
-        ``name`` must depend only on the task's input, as with `part_name`, and so must the bytes.
-        By default, ``rows`` is the number of rows in the Parquet file's footer. `arrange` decides
-        which files are placed. A file that will be joined later is put in another ``folder``,
-        `PARTS`.
+        ``name`` (see `part_name`) and the bytes must depend only on the task's input. By default,
+        ``rows`` is the number of rows in the Parquet file's footer. `arrange` decides which files
+        are placed. A file that will be joined later is put in another ``folder``, `PARTS`.
         """
         count = _rows(local) if rows is None else rows
         for part, part_name, part_rows in self.arrange(local, table, name, count):
@@ -106,7 +105,8 @@ class TaskOutput:
         """Return the output of one attempt of a task."""
         root = self.directory.path
         if root is None:
-            # Spark removes these directories when the executor ends, whatever ends its workers.
+            # Spark removes these directories when the executor ends, even if its workers were
+            # killed.
             base = local_directory()
         else:
             check_there(root)

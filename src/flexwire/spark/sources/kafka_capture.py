@@ -54,7 +54,7 @@ _BODY, _ERROR = "body", "error"
 
 
 class CaptureRows:
-    """Converts rows to batches of a schema, which has columns of a table in any order."""
+    """Converts rows to batches of a schema, which may have a table's columns in any order."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema: Final = schema
@@ -96,9 +96,9 @@ NAME: Final = "kafka-capture"
 
 @carries_conditions
 class KafkaCapture(DataSource):
-    """Captures of Kafka traffic: their frames, messages or records, as `flexwire analyze` has them.
+    """Captures of Kafka traffic: their frames, messages or records, as in `flexwire analyze`.
 
-    Spark's file sources are most similar: they read a directory and return rows.
+    It is most similar to Spark's file sources, which read a directory and return rows.
     """
 
     @classmethod
@@ -107,7 +107,7 @@ class KafkaCapture(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        """Return the columns, if the user specifies none."""
+        """Return the columns for a user who specifies none."""
         return spark_schema(CaptureOptions.parse(self.options).schema())
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -166,7 +166,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             fails_on_loss=options.fails_on_loss,
             states=None if place is None else StreamStates(OutputDirectory(place)),
         )
-        # The files that existed when a query that ends by itself started.
+        # For a query that ends by itself, the files that existed when it started.
         self._last: Offset | None = None
         for name, limit in (
             ("maxBytesPerTrigger", options.bytes_per_trigger),
@@ -193,7 +193,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> Offset:
         """Return the end of the next batch.
 
-        Before PySpark 4.2, callers do not pass the start of the batch.
+        Callers before PySpark 4.2 do not pass the start of the batch.
         """
         most: tuple[int | None, int | None] = (None, None)
         if limit is not None and not isinstance(limit, ReadAllAvailable):
@@ -209,7 +209,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._follower.sizes
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Record which files exist now."""
+        """Remember which files exist now."""
         self._last = self._follower.latest(None)
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:

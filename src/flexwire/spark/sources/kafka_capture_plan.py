@@ -4,9 +4,9 @@ The survey runs in the process that plans the query, without Spark. It is one pa
 their order. The state of a range is sent with its task, and its size is bounded. If it would exceed
 the bound, ranges are joined (`SurveyStore`).
 
-If the total is too large, each range is joined with the next one, repeatedly, until the total fits.
-Joined ranges equal the ranges of a survey with larger ranges, so one survey is enough. When two
-ranges are joined during the survey, the state between them is removed. Facts about the whole
+If the total is too large, pairs of neighboring ranges are joined, repeatedly, until the total fits.
+Joined ranges are the same as those of a survey with larger ranges, so one survey is enough. When
+two ranges are joined during the survey, the state between them is removed. Facts about the whole
 capture are combined at the end.
 """
 
@@ -50,7 +50,7 @@ class SurveyStore:
     """Takes the named entries of a survey, and passes them to tasks, compressed."""
 
     def __init__(self) -> None:
-        self._stride = 1  # how many surveyed ranges are joined into one range that a task reads
+        self._stride = 1  # the number of surveyed ranges that are joined into the range of one task
         self._seen = 1
         self._size = 0
         self._starts: dict[int, bytes] = {}
@@ -93,7 +93,7 @@ class SurveyStore:
             self._join()
 
     def all_states(self) -> dict[str, bytes]:
-        """Return the state for the only range of a capture."""
+        """Return the state for a capture's only range."""
         return self._others
 
     def _joined(self, surveyed: int) -> dict[int, dict[str, bytes]]:

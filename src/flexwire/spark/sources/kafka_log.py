@@ -138,7 +138,7 @@ class KafkaLogOptions:
 
     @classmethod
     def parse(cls, texts: Mapping[str, str]) -> KafkaLogOptions:
-        """Read the options; `ArgumentError` for a wrong value."""
+        """Read the options; raise `ArgumentError` for an invalid value."""
         options = SourceOptions(texts, ACCEPTED, ALIASES, REFUSED)
         groups = options.names("countBy", GROUPS)
         range_query, starts_late = _range_of(options)
@@ -185,7 +185,7 @@ class KafkaLogOptions:
 
     @property
     def columns(self) -> dict[str, pa.DataType]:
-        """Return every column that a read may return."""
+        """Return all columns that a read may return."""
         columns = SUM_COLUMNS if self.groups else LOG_COLUMNS
         return {self.corrupt if name == CORRUPT else name: columns[name] for name in columns}
 
@@ -193,8 +193,8 @@ class KafkaLogOptions:
 def _range_of(options: SourceOptions) -> tuple[LogQuery, bool | frozenset[Partition]]:
     """Return the range of each partition, and which partitions of a stream begin at their ends.
 
-    As in Spark's Kafka source, a timestamp for all partitions comes before timestamps by partition,
-    and these come before offsets.
+    As in Spark's Kafka source, a timestamp for all partitions overrides timestamps by partition,
+    and these override offsets.
     """
     starts_late: bool | frozenset[Partition]
     starts_late = (options.text(_STARTING) or "").strip().lower() == "latest"
@@ -217,8 +217,8 @@ def _range_of(options: SourceOptions) -> tuple[LogQuery, bool | frozenset[Partit
         ending_timestamps = {}
     if ending_timestamp is not None or ending_timestamps:
         ending = {}
-    # Spark's default is "error". startingTimestamp usually applies to many logs, and some of them
-    # may have no record that late.
+    # Spark's default is "error". startingTimestamp usually applies to many logs, some of which may
+    # have no record that late.
     strategies = ("error", "latest") if starting_timestamps else ("latest", "error")
     query = LogQuery(
         starting={partition: starting[partition] for partition in starting.keys() - late},
@@ -252,7 +252,7 @@ class KafkaLog(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        """Return the columns, if the user specifies none."""
+        """Return the columns for a user who specifies none."""
         return spark_schema(KafkaLogOptions.parse(self.options).schema())
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -266,7 +266,7 @@ class KafkaLog(DataSource):
 
 @carries_conditions
 class FilteredKafkaLog(KafkaLog):
-    """The same source for sessions in which Spark passes filters to data sources."""
+    """The same source, for sessions in which Spark passes filters to data sources."""
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the columns of a schema."""
@@ -282,7 +282,7 @@ class LogTask(InputPartition):
 
 @carries_conditions
 class KafkaLogReader(DataSourceReader):
-    """Plans the read on the driver, and reads in tasks."""
+    """Plans the read on the driver, and reads the logs in tasks."""
 
     def __init__(self, options: KafkaLogOptions, schema: StructType) -> None:
         if options.starts_late:
@@ -310,7 +310,7 @@ class FilteredKafkaLogReader(KafkaLogReader):
     """The same reader with the filters of a query, on PySpark 4.1 and later."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Narrow the read by these filters. Spark also applies every filter itself."""
+        """Narrow the read with these filters. Spark also applies every filter itself."""
         self._query = narrow_query(self._query, filters)
         return filters
 
@@ -335,7 +335,7 @@ def read_task(
 
 
 def arrow_schema(schema: StructType, options: KafkaLogOptions) -> pa.Schema:
-    """Return a user's schema in Arrow's types; `ArgumentError` for an unknown column."""
+    """Return a user's schema in Arrow's types; raise `ArgumentError` for an unknown column."""
     for field in schema:
         if field.name in GROUPS and options.groups and field.name not in options.groups:
             raise ArgumentError(f"column {field.name}: countBy does not list it")
@@ -352,7 +352,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._follower = LogFollower(
             options.paths, options.query, fails_on_loss=options.fails_on_loss
         )
-        # The logs that existed when a query that ends by itself started.
+        # For a query that ends by itself, the logs that existed when it started.
         self._last: dict[Partition, int] | None = None
         for name in options.not_for_streams:
             raise ArgumentError(
@@ -376,7 +376,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> Offset:
         """Return the end of the next batch.
 
-        Before PySpark 4.2, callers do not pass the start of the batch.
+        Callers before PySpark 4.2 do not pass the start of the batch.
         """
         begin = _from_spark(start or {})
         most = (
@@ -395,7 +395,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if ends is None else _to_spark(ends)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Record which logs exist now."""
+        """Remember which logs exist now."""
         self._last = self._follower.latest({})
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:

@@ -1,4 +1,4 @@
-"""The options of a format, parsed from the texts that Spark passes."""
+"""The options of a format, parsed from the strings that Spark passes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]+")
 _RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _MOST_PARTITIONS: Final = 1_000_000
 EARLIEST, LATEST = -2, -1
-"""The numbers that mean the earliest and the latest offset in Spark's Kafka source."""
+"""The numbers that stand for the earliest and the latest offset in Spark's Kafka source."""
 
 
 class SourceOptions:
     """The options of one read; the case of their names does not matter.
 
-    Unknown options are refused. ``refused`` maps options of Spark's own sources, which mean nothing
-    here, to advice.
+    Unknown options are refused. ``refused`` maps options of Spark's own sources that have no
+    meaning here to advice.
 
-    ``aliases`` are other names of some options. An error is raised if one option is given under two
+    ``aliases`` are other names of some options. An error is raised if an option is given under two
     names.
     """
 
@@ -77,7 +77,7 @@ class SourceOptions:
         return value == "true"
 
     def choice(self, name: str, choices: Collection[str]) -> Any:
-        """Return one of the allowed words, written in any case; the default is the first one."""
+        """Return one of the allowed words, ignoring case; the default is the first one."""
         value = self.text(name)
         if value is None:
             return next(iter(choices))
@@ -103,7 +103,7 @@ class SourceOptions:
         return number
 
     def size(self, name: str, default: int) -> int:
-        """Return a number of bytes from text as Spark writes it: 134217728, 128m."""
+        """Return a number of bytes from a string in Spark's form: 134217728, 128m."""
         value = self.text(name)
         if value is None:
             return default
@@ -114,7 +114,7 @@ class SourceOptions:
         return inflation_of(self.text(MAX_INFLATED), self.text(MAX_RATIO))
 
     def words(self, name: str) -> frozenset[str] | None:
-        """Return a set of words from text in which commas separate them."""
+        """Return the set of words in a comma-separated string."""
         value = self.text(name)
         if value is None:
             return None
@@ -124,7 +124,7 @@ class SourceOptions:
         return words
 
     def topics(self, name: str) -> frozenset[str] | None:
-        """Return topic names. Text that looks like a Python list is refused."""
+        """Return topic names. A string that looks like a Python list is refused."""
         topics = self.words(name)
         for topic in topics or ():
             if not _TOPIC.fullmatch(topic):
@@ -143,16 +143,17 @@ class SourceOptions:
         return names
 
     def partitions(self, name: str) -> frozenset[int] | None:
-        """Return partition numbers, from numbers and ranges such as ``0,4-7``."""
+        """Return partition numbers from a list of numbers and ranges such as ``0,4-7``."""
         words = self.words(name)
         return None if words is None else frozenset(_numbers(name, words))
 
     def offsets(self, name: str, *, default: str, also: int | None = None) -> dict[Partition, int]:
         """Return offsets by topic and partition, in the JSON of Spark's Kafka source.
 
-        The result is empty for the word ``default``, or if the option is missing. Of Spark's
-        special numbers in the JSON, -2 for "earliest" and -1 for "latest", that of ``default`` adds
-        nothing either. The other one is returned if it is ``also`` allowed.
+        The result is empty for the word ``default``, or if the option is missing. In the JSON,
+        Spark's special numbers are -2 for "earliest" and -1 for "latest". The number for
+        ``default`` adds nothing to the result. The other number is returned if it is ``also``
+        allowed.
         """
         value = self.text(name)
         if value is None or value.strip().lower() == default:
@@ -173,7 +174,7 @@ class SourceOptions:
 def _by_partition(
     name: str, expected: str, value: str, stand_ins: Collection[int | None] = ()
 ) -> dict[Partition, int]:
-    """Return the numbers in JSON, which are not negative, or are one of the ``stand_ins``."""
+    """Return the numbers in JSON; negative numbers must be among the ``stand_ins``."""
     try:
         topics = json.loads(value)
         numbers = {

@@ -1,7 +1,7 @@
 """The request that a data source reads: columns, filters and limits.
 
 A filter narrows the read, but Spark is never told that it was handled. Spark therefore checks every
-row again, and a filter has exactly Spark's meaning.
+row again, so that a filter means exactly what it means in Spark.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _MICROSECONDS: Final = 1000
 
 @dataclass(frozen=True)
 class CaptureOptions:
-    """The checked options of a read; ``asked`` is a request that has no files yet.
+    """The checked options of a read; ``asked`` is a request without files.
 
     Rows are decoded with the ``carried`` catalog, or with flexwire's own if ``carried`` is None.
     """
@@ -105,7 +105,7 @@ class CaptureOptions:
 
     @classmethod
     def parse(cls, texts: Mapping[str, str]) -> CaptureOptions:
-        """Read the options; `ArgumentError` for a wrong value."""
+        """Read the options; raise `ArgumentError` for an invalid value."""
         options = SourceOptions(texts, ACCEPTED, refused=REFUSED)
         own = options.text("catalog")
         carried = catalog().packed if own is None else Catalog(Path(own)).packed
@@ -200,7 +200,7 @@ _EQUAL = {"EqualTo", "EqualNullSafe"}
 
 
 def narrow_query(query: LogQuery, filters: Iterable[Any]) -> LogQuery:
-    """Return a query that reads at least all rows that pass the filters.
+    """Return a query that reads all rows that pass the filters, and possibly others.
 
     The filters are `pyspark.sql.datasource.Filter` objects, recognized by their names because
     PySpark 4.0 lacks the class.
@@ -233,7 +233,7 @@ def _within(allowed: Any, values: Iterable[Any]) -> frozenset[Any]:
 
 
 def _bounds(kind: str, value: Any, *, is_whole: bool = True) -> Bounds:
-    """Return which numbers pass a filter.
+    """Return the range of numbers that pass a filter.
 
     A time is cut to milliseconds, so both ends are included.
     """
@@ -249,7 +249,7 @@ def _bounds(kind: str, value: Any, *, is_whole: bool = True) -> Bounds:
 
 
 def _milliseconds(moment: datetime) -> int:
-    """Return a time in milliseconds, as in a log, rounded down."""
+    """Return a time in milliseconds, rounded down as in a log."""
     return microseconds_of(moment) // _MICROSECONDS
 
 
@@ -274,11 +274,11 @@ except ImportError:
     ReadMaxFiles = ReadMaxRows = None  # type: ignore[assignment, misc]
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """Does nothing: a substitute for a class that this PySpark lacks."""
+        """A substitute, which does nothing, for a class that this PySpark lacks."""
 
 
 def user_schema(schema: StructType, columns: Mapping[str, pa.DataType]) -> pa.Schema:
-    """Return a user's schema in Arrow's types; `ArgumentError` for an unknown column."""
+    """Return a user's schema in Arrow's types; raise `ArgumentError` for an unknown column."""
     spark_types = spark_schema(pa.schema(columns.items()))
     fields = []
     for field in schema:

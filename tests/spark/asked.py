@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 def talkers(tables: AnalysisTables) -> DataFrame:
-    """Return one row for each client id, with its requests and their bytes."""
+    """Return one row for each client id, with the number of its requests and their total size."""
     requests = tables.frames.where("direction = 'request' and client_id is not null")
     bytes_sent = F.sum("size").alias("request_bytes")
     return requests.groupBy("client_id").agg(F.count("*").alias("requests"), bytes_sent)
 
 
 def busy_seconds(tables: AnalysisTables) -> DataFrame:
-    """Return one row for each second and API, with its requests."""
+    """Return one row for each second and API, with the number of requests."""
     requests = tables.frames.where("direction = 'request' and api_name is not null")
     second = F.date_trunc("second", "time").alias("second")
     return requests.groupBy(second, "api_name").agg(F.count("*").alias("requests"))

@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark on loopback: a master, and workers outside the driver.
+"""A standalone Spark cluster on loopback: a master, and workers outside the driver.
 
 Each worker has its own working directory and HOME; its Python settings come with the application.
 `Cluster.stop` ends everything by process id.
@@ -138,7 +138,7 @@ class Cluster:
 
 @contextmanager
 def cluster(root: Path, workers: int = 2) -> Iterator[Cluster]:
-    """Yield a cluster with this many workers, stopped at the end."""
+    """Yield a cluster with this many workers, and stop it at the end."""
     made = Cluster(root)
     try:
         made.start(workers)
@@ -178,30 +178,30 @@ class Driver:
         )
 
     def ask(self, function: str, *arguments: object) -> Any:
-        """Return the result of ``module:function(spark, *arguments)``, or the text of its error."""
+        """Return the result of ``module:function(spark, *arguments)``, or its error message."""
         self.tell(function, *arguments)
         return self.answer()
 
     def tell(self, function: str, *arguments: object) -> None:
-        """Call without waiting for the answer."""
+        """Start a call without waiting for its result."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps([function, *arguments]).encode() + b"\n")
         self._process.stdin.flush()
 
     def answer(self) -> Any:
-        """Return the answer to the call."""
+        """Return the result of the call."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line, Path(self._log.name).read_text(errors="replace")[-3000:]
         return json.loads(line)
 
     def kill(self) -> None:
-        """Kill the process at once, without any cleanup."""
+        """Kill the process immediately, without any cleanup."""
         self._process.send_signal(signal.SIGKILL)
         self.close()
 
     def is_gone(self) -> bool:
-        """Return whether all child processes have ended: Java, and Java's workers."""
+        """Return whether all child processes have ended: Java, and the workers that it started."""
         return not any(_session(one) == self._process.pid for one in Path("/proc").glob("[0-9]*"))
 
     def close(self) -> None:
@@ -247,9 +247,7 @@ def run(command: list[str], home: Path, **environment: str) -> subprocess.Comple
 
 
 def defaults(conf: Path, *more: str) -> str:
-    """Return a directory of Spark's settings: a file with those for loopback, and more as
-    ``--conf``.
-    """
+    """Return a directory with Spark's settings: those for loopback, and those given as ``--conf``."""
     conf.mkdir(parents=True, exist_ok=True)
     lines = [one.removeprefix("--conf=").replace("=", " ", 1) for one in (*LOOPBACK, *more)]
     (conf / "spark-defaults.conf").write_text("\n".join(lines))
@@ -263,7 +261,7 @@ def python_path() -> str:
 
 def main(master: str, conf: dict[str, str]) -> None:
     """Answer each line of JSON on standard input, until its end."""
-    from importlib import import_module  # noqa: PLC0415 - of the driver's process alone
+    from importlib import import_module  # noqa: PLC0415 - only in the driver's process
 
     from flexwire.spark.archive import with_archive  # noqa: PLC0415 - see above
     from flexwire.spark.session import session  # noqa: PLC0415 - see above

@@ -1,4 +1,4 @@
-"""Shared settings of tests that run whole analyses on a cluster."""
+"""Shared settings for tests that run whole analyses on a cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module", autouse=True)
 def _without_pictures() -> Iterator[None]:
-    """Leave out pictures of reports, because drawing takes half the time of a small analysis.
+    """Leave pictures out of reports, because drawing takes half the time of a small analysis.
 
     `tests/report` checks the pictures, and the tests of docs/ check those of whole analyses.
     """

@@ -1,4 +1,4 @@
-"""Messages whose answers need other days: introductions, tags, groups, share groups and metrics."""
+"""Messages for answers that need several days: introductions, tags, groups, metrics and more."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ VERSIONS = {
     "ShareFetch": 1,
     "SyncGroup": 5,
 }
-"""The APIs of `asked` and `answered`, with their versions."""
+"""The APIs that `asked` and `answered` draw, with their versions."""
 WAITING = ("JoinGroup", "ConsumerGroupHeartbeat", "ShareFetch")
-"""The APIs with exchanges over two days that answers need."""
+"""The APIs whose exchanges across two days some answers need."""
 MEMBER_ID_REQUIRED, REBALANCE, UNKNOWN_GROUP = 79, 27, 69
 ASSIGNMENT = struct.pack(">hii", 1, 0, -1)
 
 
 class _Member:
-    """Draw requests of members of groups, and the responses to them."""
+    """Draw requests from group members, and the responses to them."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
@@ -150,12 +150,12 @@ class _Member:
 
 
 def asked(api: str, chance: random.Random) -> Any:
-    """Draw a request of one of `VERSIONS`."""
+    """Draw a request to one of the APIs in `VERSIONS`."""
     return _Member(chance).request(api)
 
 
 def answered(api: str, chance: random.Random) -> Any:
-    """Draw a response of one of `VERSIONS`."""
+    """Draw a response from one of the APIs in `VERSIONS`."""
     return _Member(chance).response(api)
 
 
@@ -167,7 +167,7 @@ def tags(chance: random.Random) -> dict[int, bytes]:
 def converse(traffic: Traffic, connection: Any, number: int) -> None:
     """Add an exchange of each API, with correlation ids from ``number`` on, and a tagged field."""
     chance = random.Random(number)
-    # A later part introduces the client and tells its instance.
+    # A later part names the client's software and its instance id.
     later = {"ApiVersions": 2, "GetTelemetrySubscriptions": 3}
     for place, (api, version) in enumerate(VERSIONS.items()):
         if number // 1000 < later.get(api, 0):
@@ -181,7 +181,7 @@ def converse(traffic: Traffic, connection: Any, number: int) -> None:
 
 
 def ask(traffic: Traffic, connection: Any, number: int) -> None:
-    """Send the requests that wait for a response on another day."""
+    """Send the requests whose responses come on another day."""
     chance = random.Random(-number)
     for place, api in enumerate(WAITING):
         payload = request(asked(api, chance), VERSIONS[api], number + 100 + place)

@@ -1,6 +1,6 @@
 """``python -m tests.spark.delta_connector OUT JARS``: read a Delta output with Spark's connector.
 
-It prints for each table whether its rows equal those that deltalake reads, and does the same for
+For each table, it prints whether the rows equal those that deltalake reads. It does the same for
 tables that were registered by name.
 """
 

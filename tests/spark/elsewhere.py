@@ -1,4 +1,4 @@
-"""Questions about logs, and answers that are the same wherever Spark and the files are."""
+"""Asks about logs; the answers are the same wherever Spark runs and the files are."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def in_one_order(tables: Mapping[str, list[Row]]) -> dict[str, list[Row]]:
 
 
 def schemas_of(out: Path) -> dict[str, dict[str, str]]:
-    """Return the type of every column, in Arrow's words; if a table's files differ, every type."""
+    """Return the Arrow type of every column; if a table's files differ, return all its types."""
     found: dict[str, dict[str, str]] = {}
     for name, folder in _folders(out):
         types: dict[str, set[str]] = {}
@@ -65,7 +65,7 @@ def facts_of(out: Path) -> Row:
     facts: Row = json.loads((out / FACTS).read_text(encoding="utf-8"))
     del facts[_WHEN_MADE]
     for one in facts.get("record_headers", []):
-        # Sums of tasks are exact up to this number of entries; test_record_sums.py checks that.
+        # The sums of tasks are exact up to this number of entries; test_record_sums.py checks this.
         del one["distinct_values"]
     return facts
 
@@ -85,7 +85,7 @@ def assert_equal_tables(
     *,
     without: Collection[str] = (),
 ) -> None:
-    """Fail with the first difference: the table, the key of the row, the column, both values.
+    """Fail at the first difference, and name the table, the row's key, the column and both values.
 
     ``without`` names columns that may differ.
     """

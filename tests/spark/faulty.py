@@ -1,4 +1,4 @@
-"""Work for tasks that fails the first time in a chosen way, and checks of a test on it."""
+"""Work for tasks that fails the first time in a chosen way, and what a test checks about it."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def names(count: int) -> set[str]:
 
 
 def attempts(flags: Path, number: int) -> int:
-    """Return how often a task was started."""
+    """Return how many times a task was started."""
     return len(list(flags.glob(f"{number}-*")))
 
 
 def begin(flags: Path, number: int) -> bool:
-    """Note that a task starts; return whether it is the first time."""
+    """Record that a task starts; return whether it is the first time."""
     first = False
     with suppress(FileExistsError):
         (flags / f"{number}-first").touch(exist_ok=False)
@@ -100,7 +100,7 @@ def killed_after_put(flags: Path, number: int, task_output: TaskOutput) -> int:
 
 
 def executor_killed(flags: Path, number: int, task_output: TaskOutput) -> int:
-    """Hand over one file, and kill Java: the parent of the process that workers are forked from."""
+    """Hand over one file, and kill Java, the parent of the process that forks the workers."""
     if begin(flags, number) and number == 1:
         put(number, task_output, TABLES[0], 0)
         daemon = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()
@@ -147,14 +147,14 @@ class Full(OutputDirectory):
     """A directory on a disk that is full after one file of each task."""
 
     def put(self, file: Path, name: str) -> None:
-        """Put a task's first file there, but no other file."""
+        """Put a task's first file in the directory, but no other file."""
         if "-0000.parquet" not in name:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         OutputDirectory.put(self, file, name)
 
 
 class Store(OutputDirectory):
-    """A place that behaves like an object store: names without directories, and no renames."""
+    """A place that behaves like an object store: it has no directories, and cannot rename files."""
 
     def __init__(self, url: str | Path) -> None:
         super().__init__(str(url))
@@ -205,5 +205,5 @@ class Store(OutputDirectory):
         OutputDirectory(self.url).remove(names)
 
     def sweep(self, before: datetime) -> int:  # noqa: ARG002 # the signature of a place
-        """Do nothing, because no upload is unfinished."""
+        """Do nothing, because there are no unfinished uploads."""
         return 0

@@ -29,7 +29,7 @@ MESSAGE = "messages/ApiVersionsRequest"
 
 
 class Killed(BaseException):
-    """End a process at once, without any cleanup."""
+    """End a process immediately, without any cleanup."""
 
 
 def delta_staging(
@@ -40,7 +40,7 @@ def delta_staging(
 
 
 def remove_lease(out: OutputDirectory) -> None:
-    """Let a run in a store lose its lease, so that another one begins."""
+    """Take the lease from a run in a store, so that another run can begin."""
     out.remove([entry.name for entry in out.entries("_lease/")])
 
 
@@ -70,7 +70,7 @@ def write(writing: GrownStaging, text: str, time: datetime = NOON) -> None:
 
 
 def analyze(out: OutputDirectory, text: str, time: datetime = NOON, *, append: bool = True) -> bool:
-    """Analyze the input ``text``; return whether it is new."""
+    """Analyze the input ``text``; return whether it was new."""
     with delta_staging(out, sources(text), lambda _: text, append=append) as writing:
         if writing.known_run:
             return False

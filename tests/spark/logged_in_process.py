@@ -1,4 +1,4 @@
-"""Adds request logs to Delta tables in this process, without Spark: does the tasks one by one."""
+"""Adds request logs to Delta tables in this process, without Spark, one task after another."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run_here(
 
 @contextmanager
 def without_spark(task_bytes: int = 30_000) -> Iterator[None]:
-    """Let tasks run in this process; a task reads about ``task_bytes`` of lines."""
+    """Make tasks run in this process; a task reads about ``task_bytes`` of lines."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(request_log_job, "run_tasks", run_here)
         patch.setattr(compaction, "run_tasks", run_here)
@@ -63,7 +63,7 @@ def tables_of(out: Path, form: str) -> GrownTables:
 def add_logs(root: Path, out: Path, form: str = "delta") -> tuple[str, tuple[str, ...]]:
     """Add the new lines of the logs below ``root``; return the analysis, and its notes.
 
-    If no line is new, the analysis is that of the last lines.
+    If no line is new, the analysis is the one that read the last lines.
     """
     files = number_in_order(input_sources([root]).request_logs, UTC)
     given = GivenRequestLogs(files, UTC)

@@ -1,7 +1,7 @@
 """``python -m tests.spark.metastore write|read PLACE OUT CAPTURES…``: use a session with a
 metastore.
 
-It is Hive's metastore, as Spark includes it, in its own directory.
+The metastore is the one from Hive that Spark includes, in its own directory.
 """
 
 from __future__ import annotations

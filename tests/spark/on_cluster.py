@@ -1,4 +1,4 @@
-"""Run a whole analysis in a driver process on a cluster, with tasks that are killed meanwhile."""
+"""Run a whole analysis in a driver process on a cluster, while tasks are killed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def changed(fault: str, flags: str) -> Iterator[None]:
 
 
 def _hidden(paths: Iterable[str | Path]) -> Inputs:
-    """List files; the last one is only on the driver's own disk."""
+    """List files; the last one exists only on the driver's own disk."""
     inputs = listed(paths)
     Path(inputs.captures[-1].url).unlink()
     return inputs
@@ -74,7 +74,7 @@ class _Faulty(_TaskJob):
     flags: str = ""
 
     def run(self, number: int) -> bytes:
-        """Run a task, and end it if that is its fault."""
+        """Run a task, and end it if this is the planned fault."""
         flags = Path(self.flags, self.tag)
         if not self.fault or number != 1:
             return _TaskJob.run(self, number)
@@ -91,7 +91,7 @@ class _Faulty(_TaskJob):
 
 
 def address_space(spark: SparkSession) -> int:
-    """Return the bytes of address space that a Python worker may have."""
+    """Return how many bytes of address space a Python worker may have."""
     return int(spark.range(1).mapInArrow(_limits, "bytes bigint").collect()[0].bytes)
 
 

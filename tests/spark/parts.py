@@ -46,7 +46,7 @@ SCHEMA = pa.schema(
         "value": pa.binary(),
     }
 )
-# The number of rows of each range: a few, a third of the minimum, and enough.
+# The number of rows in each range: a few, a third of the minimum, and enough.
 ROWS = {"messages/Heartbeat": 3, "frames": 40, "day/2026": 35, "records": 150}
 VALUE = 400
 
@@ -103,13 +103,11 @@ def joined(
 
 
 def run_joining(spark: SparkSession, out: str, flags: str, count: int) -> list[str]:
-    """Do the same in a separate driver; the first task that joins is killed, and
-    another one too.
-    """
+    """Do the same in a separate driver, where the first task that joins and another one are killed."""
     patch = pytest.MonkeyPatch()
     patch.setattr(compaction, "TASK_BYTES", 20_000)
     patch.setattr(compaction, "LEAST_PARTS", 2)
-    # Workers receive the task's work pickled.
+    # Workers receive the task's work in pickled form.
     patch.setattr(compaction, "_work", partial(work_killed, Path(flags)))
     return joined(OutputDirectory(out), count, spark=spark)
 

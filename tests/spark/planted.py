@@ -94,7 +94,7 @@ class Planted:
         )
 
     def raw(self, data: bytes) -> None:
-        """Add a packet that is in its final form."""
+        """Add a packet that is already in its final form."""
         self._packets.append(data)
 
     def write(self, path: Path) -> None:
@@ -125,10 +125,10 @@ PRELUDES: tuple[tuple[Step, ...], ...] = ((), HELLO, HELLO + HANDSHAKE_1, PING, 
 
 
 def plant_logs(planted: Planted, directory: Path, *, sound: bool) -> dict[bytes, str]:
-    """Write logs below a directory, with a word in each field of records that holds bytes.
+    """Write logs below a directory, with a word in each field of a record that holds bytes.
 
     Batches are damaged, so that other fields are read from the words. Batches of internal topics
-    are damaged only if not ``sound``.
+    are damaged only without ``sound``.
     """
     before = dict(planted.words)
     for topic in ("orders", _METADATA, "__consumer_offsets"):
@@ -165,7 +165,7 @@ def _bare_tokens(planted: Planted) -> None:
     del planted.words[next(iter(planted.words))]
     for begins in (True, False):
         for at in range(1, size + 1):
-            # Cut off within the frame: by the end of the capture, and as a frame that is too short.
+            # The frame is cut off, by the end of the capture or because its length is too small.
             token = framed(plain(planted.word("token")))
             planted.connection(*HANDSHAKE_0, ("request", token[:at]), begins=begins)
             token = framed(plain(planted.word("token"))[: max(0, at - 4)])
@@ -181,7 +181,7 @@ def _bare_tokens(planted: Planted) -> None:
 
 
 def _damaged(data: bytes, step: int = 1) -> Iterator[bytes]:
-    """Yield a frame's bytes: cut off, without their beginning, and with bytes before or after."""
+    """Yield a frame's bytes: cut off, without the beginning, and with bytes before or after."""
     for at in range(1, len(data) + 1, step):
         yield data[:at]
         yield framed(data[4:at])
@@ -192,7 +192,7 @@ def _damaged(data: bytes, step: int = 1) -> Iterator[bytes]:
     yield framed(GARBAGE + data)
     yield framed(data[4:] + GARBAGE)
     yield framed(data[4:] + b"\0")
-    # A frame with too great a length swallows the next one.
+    # A frame whose length is too great swallows the next frame.
     yield framed(request(made("HeartbeatRequest"), 4, 7) + data)
     yield framed(response(made("HeartbeatResponse"), 4, 7) + data)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def tapped(directory: Path, prefix: str, *comments: bytes, tag: int) -> Path:
-    """Return a capture of one request whose header has a tag."""
+    """Return a capture with one request whose header has a tag."""
     with PcapngWriter(directory, prefix=prefix, comment=comments) as writer:
         connection = writer.open_connection(("10.0.0.8", 50000 + len(prefix)), ("10.0.0.1", 9092))
         payload = request(made("HeartbeatRequest"), 4, 1, client_id=prefix)

@@ -1,4 +1,4 @@
-"""The page's counts of clients, connections and requests add up, or the page says why not."""
+"""The counts of clients, connections and requests on the page add up, or the page says why not."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ASKED = ("3.6", "4.0.0", "4.0", "4.4")
 
 
 def measured(captured: Captured) -> Facts:
-    """Return the facts of a capture from an analysis."""
+    """Return the facts that an analysis finds in a capture."""
     sums = AnalysisSums(1)
     for table, rows in captured.batches:
         sums.add(table, rows)

@@ -1,4 +1,4 @@
-"""One analysis of one capture with every kind of traffic; each test checks a law of its tables."""
+"""One analysis of a capture with every kind of traffic; each test checks a law about tables."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ BATCH = record_batch(
 
 
 def _write_well_behaved(traffic: Traffic) -> None:
-    """Write requests that are all answered: requests in one file, their responses in the next."""
+    """Write requests that are all answered: the requests in one file, the responses in the next."""
     one = traffic.connect()
     asked = made("ApiVersionsRequest", client_software_name="py", client_software_version="1.2")
     traffic.exchange(one, asked, made("ApiVersionsResponse"), 3, 1)
@@ -137,7 +137,7 @@ def _write_broken(traffic: Traffic) -> None:
     traffic.send(one, "request", request(made("HeartbeatRequest"), 4, 6))
     traffic.exchange(one, _produce(GARBAGE * 4), made("ProduceResponse"), 9, 7)
     traffic.send_raw(one, "request", b"\0\0\1\0" + good[:17])
-    # There is neither a length nor an api key: nobody can tell what this was.
+    # These bytes have neither a length nor an api key, so nobody can tell what they were.
     two = traffic.connect(LOST_CLIENT)
     traffic.send(two, "request", request(made("HeartbeatRequest"), 4, 8))
     traffic.send_raw(two, "request", b"\0\0\1\0" + GARBAGE)
@@ -195,7 +195,7 @@ def analyzed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> A
 
 @pytest.fixture(scope="module")
 def shown(analyzed: Analyzed, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
-    """Analyze the same captures in Spark's way for large captures, and with credentials."""
+    """Analyze the same captures as Spark does for large ones, and with credentials."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("flexwire.spark.analyze.SMALL_CAPTURE_BYTES", 0)
         return analyze(
@@ -328,7 +328,7 @@ def test_bytes_that_are_no_whole_frame_are_a_row_too(analyzed: Analyzed) -> None
     )[-2:]
     assert "ended after 21 of 260 bytes" in cut_off.error
     assert bytes(cut_off.bytes) == request(made("MetadataRequest"), 12, 5)[:17]
-    # The header is whole, so its sender and API are known.
+    # The header is whole, so the sender and the API are known.
     assert (cut_off.message, cut_off.client_id) == ("MetadataRequest", "tests")
     assert cut_off.answered is None
     assert (lost.message, lost.client_id, lost.size) == (None, None, 4 + len(GARBAGE))
@@ -396,7 +396,7 @@ def test_records_have_their_headers_and_the_facts_of_their_batch(analyzed: Analy
 def test_the_table_of_records_has_the_types_of_columns(analyzed: Analyzed) -> None:
     table = analyzed.session.read.parquet(str(analyzed.analysis.tables.records)).schema
     shared = [name for name in table.names if name in RECORD_COLUMNS | BATCH_COLUMNS]
-    # The schema without nullability, which none of Spark's files keeps.
+    # The schema without nullability, which Spark's files do not keep.
     found = [table[name].dataType.simpleString() for name in shared]
     assert found == [one.dataType.simpleString() for one in from_arrow_schema(schema_of(shared))]
     assert len(shared) > len(RECORD_COLUMNS)

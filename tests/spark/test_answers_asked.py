@@ -1,4 +1,4 @@
-"""An answer is a table, a CSV and a part of the report; if one fails, the tables remain."""
+"""An answer is a table, a CSV file and a part of the report; if an answer fails, tables remain."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def by_name(*answers: Answer) -> dict[str, Answer]:
 
 
 def capture(directory: Path) -> tuple[Path, dict[str, int]]:
-    """Write a capture of two clients, with the given sizes of their requests."""
+    """Write a capture of two clients, whose requests have the given sizes."""
     directory.mkdir()
     traffic, sent = Traffic(directory), {"tests": 0, EVIL: 0}
     connection = traffic.connect()
@@ -129,7 +129,7 @@ def test_one_that_is_named_and_has_no_log_is_not_passed_over(
     ):
         assert f"Not answered: {lacks}" in result.output
     assert sorted(one.name for one in (out / "answers").glob("*.csv")) == ["latency.csv"]
-    # From all answers, those that the input allows are computed.
+    # With "all", those answers are computed that the input allows.
     for asked in ("all", None):
         answers = ANSWERS if asked else LOG_ANSWERS
         assert {*find_unanswerable(answers, [], are_named=are_named(asked)).values()} == {None}
@@ -177,7 +177,7 @@ def test_answers_are_files_and_each_is_imported_when_it_is_asked_for() -> None:
 def test_answers_are_in_the_order_of_the_report() -> None:
     places = [one.place for one in ANSWERS]
     assert places == sorted({*places})
-    # From traffic, then from logs, then from the state of internal topics.
+    # Answers from traffic come first, then from logs, then from the state of internal topics.
     of_logs, of_state = [one.of_logs for one in ANSWERS], [bool(one.asks) for one in ANSWERS]
     assert of_state == sorted(of_state)
     assert ANSWERS[of_logs.index(True) :] == (*LOG_ANSWERS, *STATE_ANSWERS)
@@ -226,7 +226,7 @@ def test_what_tasks_read_from_files_is_what_rows_say(
     rows = replace(opened, opened=None)
     for answer in choose_answers(["headers", "sizes"], ANSWERS_BY_NAME):
         assert ask(answer, opened).rows.equals(ask(answer, rows).rows)
-    # Frames that were left out later are missing from the files.
+    # The files lack the frames that were left out later.
     none = replace(opened, message=lambda _: None)
     assert ask(choose_answers(["sizes"], ANSWERS_BY_NAME)[0], none).rows[
         "measured"

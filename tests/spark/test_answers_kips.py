@@ -47,7 +47,7 @@ RECORDS_SEEN: list[dict[str, Any]] = [
     # Neither of these counts.
     RECORD | {"offset": 3, "base_offset": 3, "is_control": True, "headers": TYPED},
     RECORD | {"offset": None, "is_control": None, "headers": None, "error": "cut off"},
-    # A key that is not UTF-8, and an offset within a batch, which is not judged.
+    # A key that is not UTF-8, and an offset within a batch, which the answer does not judge.
     RECORD
     | {"offset": 5, "base_offset": 4, "source": "fetch", "client_id": None, "topic": None}
     | {"topic_id": "AAAA", "key": None, "headers": [{"key": b"\xff", "value": b"\xfe\x00"}]},
@@ -64,7 +64,7 @@ FIELDS_SENT: list[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]] = [
     (TWO, [], [{"tag": 5, "data": b"abc"}]),
 ]
 
-# Responses to these clients, whose frames do not matter otherwise here.
+# Responses to these clients, whose frames otherwise do not matter.
 BROKER_TAGS = [("a", b"withheld"), ("b", b"\xff")]
 WHEN = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -133,7 +133,7 @@ def test_header_tags(answers: dict[str, DataFrame]) -> None:
         NEW[0],
         ["Fetch"],
     )
-    # One software has two requests; another has three without a tag.
+    # One kind of software has two requests; another kind has three without a tag.
     assert (one["messages"], one["message_share"]) == (2, 1)
     assert (one["values"], bytes(one["value"]), one["value_bytes"]) == (2, b"abc", 7)
     assert one["first_time"] == one["last_time"] == WHEN.replace(tzinfo=None)
@@ -163,7 +163,7 @@ def test_the_facts_and_both_answers_count_the_same_tags_in_headers(
                 told = times + row.messages, before + (size or 0)
                 counted[headers[row.sender], row.tag] = told
     assert found == {"tagged_fields": facts, "header_tags": facts}
-    # Each names the versions of its message.
+    # Each row names the versions of its message.
     assert [one.versions for one in sums.facts()] == [(2,), (1,)]
 
 
@@ -178,7 +178,7 @@ def test_sizes(answers: dict[str, DataFrame]) -> None:
     # A code of 0 is left out, which saves 2 bytes; a code of 25 needs a tag and a size.
     assert (beats.error_tags_bytes, beats.error_share) == (3 * 14 + 18, 0.25)
     assert (beats.margin_bytes, beats.fixed_gain_share) == (0, 1)
-    # "b" sent one message with an error, and so loses.
+    # "b" sent one message with an error, and therefore loses bytes.
     assert beats.error_tags_gain_share == 0.5
     # No body was decoded.
     assert (requests.messages, requests.measured, requests.sent_bytes) == (4, 0, 400)
@@ -234,7 +234,7 @@ def empty(spark: SparkSession) -> AnalysisTables:
 
 
 def fetches() -> list[dict[str, Any]]:
-    """Return the columns of the frames and the message tables that an answer takes."""
+    """Return the columns of the frames and of the message tables that an answer reads."""
     return [
         {
             "message": "FetchRequest",
@@ -261,7 +261,7 @@ def fetches() -> list[dict[str, Any]]:
 
 
 def unread_fetches() -> list[dict[str, Any]]:
-    """Return frames whose header was read but not the body; the second has no Kafka connection."""
+    """Return frames with a header but no readable body; the second connection is not Kafka."""
     tags = [{"tag": 5, "data": b"abcd"}]
     like = fetches()[-1] | {"body_version": None, "header_unknown_tagged_fields": tags}
     return [

@@ -1,4 +1,4 @@
-"""On a terminal, answers have lines that fit, and the report's units."""
+"""On a terminal, answers have lines that fit, and the same units as in the report."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ VALUES: dict[str, list[Any]] = {
 
 
 def value(kind: pa.DataType, chance: random.Random) -> Any:
-    """Return a value of a type: small, large, hostile or null."""
+    """Return a value of this type, which may be small, large, hostile or null."""
     if chance.random() < 0.1:
         return None
     if pa.types.is_list(kind):
@@ -70,7 +70,7 @@ def test_no_line_is_longer_than_a_terminal(answer: Answer) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:
         output = printed(monkeypatch, [given(answer)])
     assert [line for line in output.splitlines() if len(line) > WIDTH] == []
-    # The subject of each row is shown, and columns without room are named.
+    # The subject of each row is shown, and columns for which there is no room are named.
     told = output.replace("\n", " ")
     for one in answer.shown_columns():
         assert one.heading in told

@@ -1,4 +1,4 @@
-"""The archive of Spark's classes is used only if it is whole, private, and for this Java."""
+"""The archive of Spark's classes is used only if it is whole, private, and made for this Java."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MADE = find_archive()
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Use a cache directory that keeps nothing."""
+    """Use a cache directory that is empty at first."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     directory = tmp_path / "flexwire"
     directory.mkdir(mode=0o700)
@@ -180,5 +180,5 @@ def test_what_one_java_leaves_another_one_maps(
     said = log.read_text().splitlines()
     loaded = [line for line in said if line.startswith("[class,load]")]
     mapped = [line for line in loaded if "shared objects file (top)" in line]
-    # If Java does not map the archive, it has said why.
+    # If Java did not map the archive, it printed the reason.
     assert len(mapped) > len(loaded) / 2 > 1000, said[:50]

@@ -17,7 +17,7 @@ def test_every_message_has_a_type_that_spark_takes() -> None:
 
 
 def test_every_field_of_records_is_read_or_left_out_for_a_reason() -> None:
-    # These hold parts of files, which begin and end within a batch.
+    # These fields hold parts of files, which begin and end within a batch.
     left_out = {("FetchSnapshotResponse", "unaligned_records")}
     read = {(one.message, one.records) for one in RECORDS_FIELDS}
     found = {

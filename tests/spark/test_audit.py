@@ -1,4 +1,4 @@
-"""In captures where each client has its own evidence, the audit finds each by exactly that."""
+"""In captures where each client has its own kind of evidence, the audit finds exactly that kind."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def offers() -> dict[int, Versions]:
 
 
 class Client:
-    """One connection of a client: its requests are answered unless the test says otherwise."""
+    """One connection of a client, whose requests are answered unless the test says otherwise."""
 
     def __init__(self, traffic: Traffic, client_id: str, port: int, host: str = "10.0.0.7") -> None:
         self._traffic = traffic
@@ -81,7 +81,7 @@ class Client:
         return self
 
     def closed(self) -> None:
-        """Let the broker close the connection."""
+        """Make the broker close the connection."""
         self._connection.close(timestamp_us=self._traffic._tick(), by_broker=True)
 
 
@@ -96,7 +96,7 @@ def _write(traffic: Traffic) -> None:
     modern = Client(traffic, "modern", 1000)
     modern.ask(now, 3, client_software_name="kafka-python", client_software_version="2.3.0")
     modern.send("Fetch", 13).send("Metadata", 9)
-    # This client is pinned and never asks. It has the same software, but never names itself.
+    # This client is pinned and never asks. This client has the same software, but never names it.
     pinned = Client(traffic, "pinned", 1001)
     pinned.send("Metadata", 1).send("Fetch", 3, answered=False, topics=[fetched])
     pinned.send("OffsetFetch", 1, group_id="billing")
@@ -122,14 +122,14 @@ def _write(traffic: Traffic) -> None:
     refusal = made("ApiVersionsResponse", error_code=35, api_keys=[own])
     traffic.send(future._connection, "response", response(refusal, 0, 1))
     future.ask(now, 4).send("Fetch", 17)
-    # Software about which facts are known.
+    # Software with known facts.
     kerberos = Client(traffic, "rdkafka", 1005)
     kerberos.ask(now, 3, client_software_name="librdkafka", client_software_version="2.3.0")
     kerberos.send("SaslHandshake", 1, mechanism="GSSAPI")
     older = Client(traffic, "rdkafka", 1006, "10.0.0.8")
     older.ask(now, 3, client_software_name="librdkafka", client_software_version="1.6.0")
     older.send("JoinGroup", 1, group_id="old-readers")
-    # Requests that brokers send, with ZooKeeper and today.
+    # Requests that brokers send, in clusters with ZooKeeper and today.
     Client(traffic, "1", 1007, "10.0.0.1").ask(now).send("LeaderAndIsr", 4, answered=False)
     replica = Client(traffic, "broker-2-fetcher-0", 1008, "10.0.0.2").ask(now)
     replica.send("Fetch", 3, replica_id=2, answered=False)
@@ -235,8 +235,8 @@ def test_the_brokers_are_known_by_what_they_offer(audited: Audited) -> None:
 
 def test_who_is_at_the_newest_versions_is_counted_without_brokers(audited: Audited) -> None:
     share = next(one for one in audited.facts.audit.newest if one.release == "4.0.2")
-    # Of three Fetch, two Metadata, two Produce, OffsetFetch, ListOffsets and JoinGroup, only Fetch
-    # 17 is the newest.
+    # Among three Fetch, two Metadata, two Produce, OffsetFetch, ListOffsets and JoinGroup requests,
+    # only Fetch 17 has the newest version.
     assert (share.requests, share.requests_at_newest) == (10, 1)
     assert (share.clients, share.clients_at_newest) == (7, 1)
 
@@ -296,7 +296,7 @@ def test_traffic_is_told_from_the_tables_of_an_analysis(audited: Audited) -> Non
     assert _sums(chargeback(tables), "sent_bytes", "received_bytes") == [
         sizes["request"], sizes["response"],
     ]  # fmt: skip
-    # The broker's only error: it lacks the version that "future" uses.
+    # The broker's only error is that it lacks the version that "future" uses.
     (error,) = errors(tables).collect()
     assert (error.client_id, error.error_name) == ("future", "UNSUPPORTED_VERSION")
 
@@ -342,9 +342,7 @@ def test_the_report_says_who_breaks(audited: Audited) -> None:
 
 
 def _changed(audited: Audited, changes: dict[str, Column]) -> dict[str, tuple[str, str]]:
-    """Return by client the first verdict and its evidence, if the connections are otherwise the
-    same.
-    """
+    """Return each client's first verdict and its evidence, if connections are otherwise the same."""
     tables = tables_to_audit(audited.session, audited.analysis.tables)
     other = dataclasses.replace(tables, connections=tables.connections.withColumns(changes))
     found = audit_tables(other, audited.analysis.tables.message_names(), ["4.0"]).findings

@@ -128,7 +128,7 @@ def test_however_rows_are_cut_moved_and_spilled_the_evidence_is_the_same(
             chance.choice(parts).add(table, some)
     merged = AuditSums(spills=spills)
     for one in parts:
-        merged.merge(pickle.loads(pickle.dumps(one)))  # noqa: S301 - it was made in this line
+        merged.merge(pickle.loads(pickle.dumps(one)))  # noqa: S301 - it was pickled in this line
     whole = summed(captured)
     assert merged.evidence() == whole.evidence()
     parties = everyone(whole)
@@ -174,7 +174,7 @@ def test_every_request_and_every_connection_counts_once(captured: Captured) -> N
             found[party.client_id, party.address, use.api_key, use.version] += use.requests
     assert found == requests
     assert +counted == owned
-    # Every connection counts once.
+    # Each connection is counted once.
     assert counted.total() == len({one["connection"] for one in sent})
 
 
@@ -241,7 +241,7 @@ def only_opens(client_id: str | None, sent: list[dict[str, Any]]) -> bool:
 
 
 def owner_of(sent: list[dict[str, Any]]) -> str | None:
-    """Return the client id for which a connection counts."""
+    """Return the client id to which a connection is attributed."""
 
     def weight(client_id: str | None) -> Any:
         own = [one for one in sent if one["client_id"] == client_id]
@@ -254,7 +254,7 @@ def owner_of(sent: list[dict[str, Any]]) -> str | None:
 
 
 def at(value: Any, path: tuple[str, ...]) -> Iterator[str]:
-    """Yield the texts at a path, through any arrays."""
+    """Yield the strings at a path, also inside arrays."""
     if isinstance(value, list):
         for one in value:
             yield from at(one, path)
@@ -301,7 +301,7 @@ def test_each_client_is_found_by_its_own_evidence(tmp_path: Path) -> None:
     assert audit.brokers == ("4.3.1",)
     named = {one.client.client_id: (one.groups, one.topics) for one in audit.findings}
     assert named["pinned"] == (("billing",), ("orders",))
-    # The broker refuses a mechanism, which the client's handshake names.
+    # The broker refuses the mechanism that the client's handshake names.
     of_mechanism = [one for one in gather_audit(sums, ["4.0.0"]).findings if one.verdict == _KNOWN]
     assert [one.client.address for one in of_mechanism] == ["10.0.0.7"]
 

@@ -57,7 +57,7 @@ def test_records_by_what_they_are_and_of_whom(spark: SparkSession, tmp_path: Pat
             *(row(0, written[0], source="produce"),) * 2,
             row(9, (b"\0\1\0\5gr", b"\0\1")),
             row(17, transaction, topic=COORDINATORS),
-            # The metadata topic has an id that never changes.
+            # The id of the metadata topic never changes.
             row(3, (b"", topic), topic=None, topic_id=METADATA_ID),
             # This record does not belong to the topic.
             row(4, (COMMIT, b"123456"), is_control=True),

@@ -1,4 +1,4 @@
-"""If a release has another layout of a version, its captured bytes are read in its layout."""
+"""If a version has another layout in a release, bytes captured from that release are read in it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RELEASES = ("3.6.2", "4.0.2")
 
 
 def laid_out_anew(release: str) -> list[tuple[str, int]]:
-    """Return the requests and responses of a release that have another layout today."""
+    """Return a release's requests and responses whose layout is different today."""
     found = []
     for name in catalog().names():
         entry = catalog().entry(name)
@@ -72,7 +72,7 @@ def test_what_is_laid_out_anew_is_a_row_of_its_release_s_fields(
 
 
 def _same(row: Row, value: Any) -> bool:
-    """Return whether the row has each field of the object, whatever other releases have."""
+    """Return whether the row has all fields of the object; it may have fields of other releases."""
     for name in value.__struct_fields__:
         here, there = row[name], getattr(value, name)
         if isinstance(there, str | int | bool) and here != there:

@@ -1,5 +1,4 @@
-"""The blocks of docs/spark-captures.md have the shown output, and it has every option and kind of
-row."""
+"""docs/spark-captures.md shows the real output of its blocks, and every option and kind of row."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "spark-captures.md").read_text(enco
 @pytest.mark.slow
 @pytest.mark.cluster  # half a minute
 def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> None:
-    # The page gets the running session.
+    # The page uses the running session.
     assert spark.range(1).count() == 1
     names: dict[str, object] = {"__name__": "page"}
     for block in blocks(PAGE):

@@ -1,4 +1,4 @@
-"""A whole analysis on a standalone cluster equals that of one machine, even if processes die."""
+"""A whole analysis on a standalone cluster equals one on one machine, even if processes die."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
-# Every process has a working directory of this name, with other files.
+# Every process has a working directory with this name, but with different files.
 UNSEEN = "/proc/self/cwd"
 SHAPE = EVERYTHING
 ANALYZED = "tests.spark.on_cluster:analyzed"
@@ -51,7 +51,7 @@ def test_a_task_that_is_killed_after_it_wrote_counts_once(
 ) -> None:
     out = tmp_path / "out"
     driver.ask(ANALYZED, shaped, str(out), "task_killed", str(flags))
-    # One task of some action was started twice.
+    # In one of the actions, a task was started twice.
     assert any(len(list(action.iterdir())) > 1 for action in flags.iterdir())
     assert_equal_analyses(out, here)
     assert not list(out.glob(f"{PREFIX}*"))

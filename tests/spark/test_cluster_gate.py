@@ -1,4 +1,4 @@
-"""The cluster's gate and configurations are found in requests: by sums, in tables, and in logs."""
+"""The cluster's gate and configurations are found in requests, by sums, tables and logs alike."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def write(traffic: Traffic) -> None:
     alters = Client(traffic, "alters", 3)
     alters.send("IncrementalAlterConfigs", 1, **altering(TOPIC, message_downconversion_enable=SET))
     alters.send("IncrementalAlterConfigs", 1, **altering(BROKER, log_message_format_version=SET))
-    # A deletion is right, and a broker's configuration is not a topic's.
+    # A deletion is harmless, and a broker's configuration is not a topic's.
     mends = Client(traffic, "mends", 4)
     mends.send("IncrementalAlterConfigs", 1, **altering(TOPIC, message_format_version=DELETE))
     mends.send("IncrementalAlterConfigs", 1, **altering(TOPIC, log_message_format_version=SET))
@@ -170,7 +170,7 @@ def test_however_rows_are_cut_and_merged_the_cluster_is_the_same(captured: Captu
     merged = AuditSums()
     chance.shuffle(parts)
     for one in parts:
-        merged.merge(pickle.loads(pickle.dumps(one)))  # noqa: S301 - it was made in this line
+        merged.merge(pickle.loads(pickle.dumps(one)))  # noqa: S301 - it was pickled in this line
     assert merged._cluster.evidence() == summed(captured)._cluster.evidence()
     assert merged._cluster.evidence().configured == {
         ("broker", "zookeeper.connect"): NameSample(("1",), 1),
@@ -192,7 +192,7 @@ def test_no_rows_and_rows_without_a_body_tell_nothing(message: str, captured: Ca
         place, rows.schema.field("body"), pa.nulls(len(rows), rows["body"].type)
     )
     assert len(cluster_rows(message, without)) == 0
-    # In a slice, only its own rows count.
+    # In a slice of a table, only the slice's rows count.
     each = [cluster_rows(message, rows.slice(at, 1)) for at in range(len(rows))]
     assert {tuple(row.values()) for one in each for row in one.to_pylist()} == {
         tuple(row.values()) for row in cluster_rows(message, rows).to_pylist()

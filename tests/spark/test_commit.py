@@ -1,4 +1,4 @@
-"""Each valid file that tasks write exists once, whatever other attempts did."""
+"""Each valid file that tasks write exists exactly once, whatever other attempts did."""
 
 from __future__ import annotations
 
@@ -342,7 +342,7 @@ def test_what_no_manifest_names_is_removed_before_it_is_published(tmp_path: Path
         "tables/audit/spark",
         "report.html",
     }
-    # A process's half-written file has payloads too.
+    # A half-written file contains payloads too.
     assert not (tmp_path / "tables/frames/.flexwire-1234-a").exists()
     place.write(kept[1].name, b"22")
     with pytest.raises(AnalysisError, match=r"messages/X/a has 2 bytes, and the task .* counted 1"):

@@ -36,12 +36,12 @@ COUNT = 24
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let smaller files count as large, and run tasks in this process."""
+    """Count smaller files as large, and run tasks in this process."""
     monkeypatch.setattr("flexwire.spark.publishing.table_files.WHOLE_BYTES", WHOLE)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.TASK_BYTES", 8 * WHOLE)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.run_tasks", here)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.LEAST_PARTS", 2)
-    # A file grows by whole row groups.
+    # Files grow by whole row groups.
     monkeypatch.setattr("flexwire.tables.parquet.ROW_GROUP_BYTES", WHOLE // 3)
 
 
@@ -125,7 +125,8 @@ def test_at_most_a_third_of_all_bytes_is_written_again_and_the_smallest_first(
     assert tables["records"] == {True}
     new = sum(one.size for one in written if one.name.rpartition("/")[2] not in stay)
     assert 0 < new <= sum(sizes.values()) / 3
-    # At sizes in between, only some of the runs are joined; at one size exactly all fit.
+    # At the sizes in between, only some of the runs are joined; at one size, all of them fit
+    # exactly.
     assert tables["frames"] | tables["day/2026"] == {False, True}
 
 

@@ -1,4 +1,4 @@
-"""Errors have conditions, which Spark's users find in the errors that Spark raises."""
+"""Errors have conditions, which users can read in the errors that Spark raises."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_every_class_has_a_condition_and_the_page_has_all() -> None:
 
 
 def sent(error: FlexwireError) -> FlexwireError:
-    """Return an error as another process gets it."""
+    """Return an error as another process would receive it."""
     again: FlexwireError = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
     return again
 
@@ -81,7 +81,7 @@ def test_an_error_keeps_its_own_condition_between_processes() -> None:
 
 @carries_conditions
 class Failing(DataSourceReader):
-    """Raises an error at once, or after the first rows."""
+    """Raises an error immediately, or after the first rows."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -105,11 +105,11 @@ def test_a_condition_crosses_to_java_in_the_text_of_the_error() -> None:
     lost = CaptureError("gone", source="a.pcap").under(DATA_LOST)
     for call in (Failing(lost).partitions, lambda: list(Failing(lost).read(1))):
         text = text_of(call)
-        # The text of the error is what it was, and the condition is said once.
+        # The error message is unchanged, and contains the condition once.
         assert text.endswith("flexwire.errors.CaptureError: a.pcap: gone\n[FLEXWIRE.DATA_LOST]\n")
         assert condition_of(PythonException(text)) == DATA_LOST
     assert Failing.read.__name__ == "read"
-    # Errors of others are left as they are.
+    # Errors that other code raises are left as they are.
     text = text_of(Failing(KeyError("a")).partitions)
     assert "FLEXWIRE" not in text
     assert condition_of(PythonException(text)) is None

@@ -1,4 +1,4 @@
-"""A whole analysis on Spark Connect, on a cluster, equals that of a session in local mode."""
+"""A whole analysis on a cluster with Spark Connect equals one in a session in local mode."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
 SHAPE = EVERYTHING
-# A separate process, because one with a classic session can have no other kind.
+# A separate process, because a process with a classic session cannot have another kind.
 CLIENT = """
 import json, sys
 from pyspark.errors import PySparkAttributeError

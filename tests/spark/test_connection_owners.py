@@ -1,4 +1,4 @@
-"""A connection counts for one client, whatever client ids its requests name."""
+"""A connection is attributed to one client, whatever client ids its requests name."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def rows(told: list[Row]) -> pa.RecordBatch:
 
 
 def requests_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return a row for each request, as the reference counts them."""
+    """Return a row for each request, as the reference counts requests."""
     return [one for one in batch.to_pylist() for _ in range(one["requests"])]
 
 
@@ -95,7 +95,7 @@ def test_a_connection_has_one_owner_and_no_request_is_lost(told: list[Row]) -> N
 
 
 def sasl(traffic: Traffic, port: int, first: str | None, rest: str | None) -> None:
-    """Write a client that opens its connection under another client id than it uses afterwards."""
+    """Write a client that opens its connection with another client id than it uses afterwards."""
     connection = traffic.connect(("10.0.0.7", port))
     opening = ((first, "ApiVersions", 0), (first, "SaslHandshake", 1))
     for number, (client_id, name, version) in enumerate((*opening, (rest, "Metadata", 1))):
@@ -122,7 +122,7 @@ def test_a_client_that_opens_with_another_client_id_is_one_client_on_one_connect
 
 
 def random_tables(seed: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Draw frames and connections in which anybody may send anything."""
+    """Draw frames and connections on which any client may send anything."""
     chance = random.Random(seed)
     start = datetime(2026, 11, 23, tzinfo=UTC)
     ends = [f"10.0.0.{number % 4}:{number}" for number in range(40)]

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 TLS_HELLO = bytes.fromhex("16030100b5010000b10303") + bytes(170)
-# The first bytes of a ZooKeeper client read as a Produce v0 with an empty client id.
+# The first bytes of a ZooKeeper client look like a Produce v0 request with an empty client id.
 ZOOKEEPER_SESSION = framed(struct.pack(">iqiqi", 0, 0, 18000, 0, 16) + bytes(17))
 SECRET = b"GET /login?password=hunter2 HTTP/1.1\r\n\r\n"
 KAFKA_CLIENT, OTHERS = 7000, {7001: TLS_HELLO, 7002: ZOOKEEPER_SESSION, 7003: SECRET}
 NOISE_CLIENT, SILENT_CLIENT = 7004, 7005
-# A header of Produce v1 with an empty client id, and no body.
+# A header of Produce v1 with an empty client id, without a body.
 NOISE = framed(struct.pack(">hhih", 0, 1, 5, 0) + b"\x7f\xff" * 9)
 
 
@@ -171,7 +171,7 @@ def test_who_closed_a_connection_is_told(spark: SparkSession, by_evidence: Analy
     ends = {one.connection: (one.closed_by, one.reset, one.seen_from_start) for one in rows}
     kafka = f"10.0.0.7:{KAFKA_CLIENT}>10.0.0.1:9092"
     assert ends[kafka] == ("client", False, True)
-    # The capture ended before these frames ended.
+    # The capture ends before these frames end.
     assert ends[f"{kafka}#2"] == (None, False, True)
     assert all(one.first_time <= one.last_time for one in rows)
     first, again = (next(one for one in rows if one.connection == n) for n in (kafka, f"{kafka}#2"))

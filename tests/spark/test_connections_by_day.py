@@ -1,4 +1,4 @@
-"""Sums of connections by day equal the result from all rows, whatever crosses midnight."""
+"""Daily sums of connections equal the result from all rows, whatever crosses midnight."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def made(search: int) -> Told:
 
 
 def total(told: Told, groups: int, spark: SparkSession, **later: Any) -> list[Any]:
-    """Return the answer from the sums of days; each day's rows are in this many groups."""
+    """Return the answer from daily sums; each day's rows are in this many groups."""
     sums = ANSWER.sums
     assert sums is not None
     found = pa.concat_tables(

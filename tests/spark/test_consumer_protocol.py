@@ -1,4 +1,4 @@
-"""Verdicts about groups are right for JoinGroup, SyncGroup and heartbeats in traffic."""
+"""Verdicts about groups are correct for JoinGroup, SyncGroup and heartbeats in traffic."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Groups:
             answer={"error_code": error_code},
         )  # fmt: skip
         name, version = software
-        # The response also has the software of its connection.
+        # The row of the response also has the software of the connection.
         for frame in self.told.frames[-1 - is_answered :]:
             frame |= {"client_software_name": name, "client_software_version": version}
 
@@ -78,9 +78,9 @@ def test_each_group_has_the_verdict_of_what_its_members_sent(spark: SparkSession
     groups.sync("workers", b"\0\1anything")
     groups.join("odd", assignors=("own",))
     groups.sync("odd", b"\0")
-    # A broker converts the group if its members are consumers, which nothing shows.
+    # A broker converts the group if its members are consumers, but nothing shows whether they are.
     groups.sync("unknown", b"\0")
-    # The group has the assignors of the other library.
+    # The group uses the other library's assignors.
     groups.join("two")
     groups.join(
         "two", ("librdkafka", "2.12.0"), client_id="till", assignors=("range", "roundrobin")

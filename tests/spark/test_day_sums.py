@@ -1,4 +1,4 @@
-"""Answers from stored sums equal answers from rows, whatever happened to the tables since."""
+"""Answers from stored sums equal answers from rows, whatever has happened to the tables since."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ ALWAYS = TimeSpan()
 
 
 def exchanges(traffic: Traffic, connection: Any, number: int) -> None:
-    """Add records in both directions with headers, and an error of a topic by its id."""
+    """Add records with headers in both directions, and an error for a topic id."""
     batch = record_batch((b"k", b"value %d" % number, [(b"trace", b"x" * number), (b"n", None)]))
     data = nested("ProduceRequest", "PartitionProduceData", index=0, records=batch)
     topic = nested("ProduceRequest", "TopicProduceData", topic_id=TOPIC_ID, partition_data=[data])
@@ -80,8 +80,8 @@ def exchanges(traffic: Traffic, connection: Any, number: int) -> None:
 def captures(directory: Path) -> list[Path]:
     """Write four files of a connection that lasts three days; the topic's name comes last.
 
-    The client's software and instance are known from the second and the third file on. A fetch and
-    requests of groups wait for their responses over each cut, and some wait forever.
+    The client's software is known from the second file on, and its instance from the third. A fetch
+    and group requests wait for their responses across each cut, and some wait forever.
     """
     traffic = Traffic(directory)
     traffic.now_us = BEGINS_US
@@ -111,7 +111,7 @@ def captures(directory: Path) -> list[Path]:
 
 
 def late(directory: Path) -> Path:
-    """Write a capture of the first day, of another client."""
+    """Write a capture of another client on the first day."""
     traffic = Traffic(directory)
     traffic.now_us = BEGINS_US - 3_600_000_000
     exchanges(traffic, traffic.connect(EARLY), 7)
@@ -156,7 +156,7 @@ class Growing:
         return kept
 
     def new_days(self, before: dict[str, set[str]], name: str = "chargeback") -> set[str]:
-        """Return the days whose sums were computed since."""
+        """Return the days whose sums have been computed since."""
         return {file[:10] for file in self.kept()[name] - before.get(name, set())}
 
 
@@ -197,7 +197,7 @@ def test_sums_say_what_the_rows_say_after_each_change(
     growing.append(files[3])
     before = growing.kept()
     told_before = growing.check()
-    # Each day has rows, and each answer too.
+    # Each day has rows, and so does each answer.
     assert growing.new_days(before) == {second, third, last}
     assert all(told_before.values())
     assert any("orders" in row for row in told_before["batches"])
@@ -275,7 +275,7 @@ def test_whoever_may_only_read_gets_the_same_answers(
     growing = Growing(spark, tmp_path / "out")
     growing.append(files[0])
     growing.append(files[1])
-    # A file has the name of the directory.
+    # A file has the name that the directory should have.
     (growing.out / "sums").write_bytes(b"")
     assert all(growing.check().values())
 
@@ -299,7 +299,7 @@ def test_vacuum_removes_sums_that_nobody_needs(
     assert append_without_spark(out, "one", MIDNIGHT)
     directory = tmp_path / "out" / "sums" / "chargeback"
     directory.mkdir(parents=True)
-    # The newest file of a day in the tables, an older one, one of another day, and a new one of
+    # The newest file for a day in the tables, an older one, one for another day, and a new one for
     # that day.
     ages = {"2026-11-22-b": 900, "2026-11-22-a": 1000, "2026-11-21-a": 900, "2026-11-21-b": 1}
     now = datetime.now(UTC).timestamp()

@@ -1,4 +1,4 @@
-"""For random captures with midnights anywhere, sums equal the rows, whatever happened to tables.
+"""For random captures across midnights, sums equal the rows, whatever happened to the tables.
 
 Files are appended in order, and late files come between them. Analyses are removed, files of tables
 are joined, and days are deleted.
@@ -46,13 +46,13 @@ VERSION = VERSIONS | {"Fetch": FETCH, "Produce": PRODUCE, "Metadata": 12}
 
 
 class RandomTraffic:
-    """Draw requests of some connections, and their responses in order, over several midnights."""
+    """Draw requests on some connections, and their responses in order, across several midnights."""
 
     def __init__(self, directory: Path, seed: str, client: str) -> None:
         self.chance = random.Random(seed)
         self.traffic = Traffic(directory)
         self.client = client
-        # For each connection, the requests that still wait for a response.
+        # The requests on each connection that still wait for a response.
         self.open: list[tuple[Any, deque[tuple[str, int]]]] = []
         self.sent = 0
 
@@ -154,7 +154,7 @@ class Operations:
         [self.late] = (directory / "late").glob("*.pcapng")
 
     def run(self) -> None:
-        # Sums exist before each change, so wrong ones would be used.
+        # Sums exist before each change, so outdated sums would be used.
         late = self.chance.randrange(1, len(self.files))
         changes = [self._undo_and_append, self._join]
         self.chance.shuffle(changes)

@@ -1,4 +1,4 @@
-"""Tables grow by whole analyses, each once, even if one of them is killed."""
+"""Tables grow by whole analyses, each added once, even if one of them is killed."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def exact(out: OutputDirectory, name: str = "frames") -> list[str]:
 
 @pytest.fixture(autouse=True)
 def few_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make few tables: moto takes longer than a real store for those of hundreds of messages."""
+    """Make few tables, because moto would take long to create tables for hundreds of messages."""
     monkeypatch.setattr(layout, "possible_tables", lambda: [*layout.ALWAYS, MESSAGE])
 
 
@@ -223,7 +223,7 @@ def test_files_that_others_have_joined_are_taken_out_too(
 
 
 def test_the_schema_is_widened_before_files_are_added(out: OutputDirectory) -> None:
-    """deltalake silently adds files with more columns, and no reader sees these."""
+    """deltalake silently adds files with more columns, and no reader sees those columns."""
 
     def add(name: str, body: dict[str, Any], kind: pa.DataType) -> None:
         columns = pa.schema(
@@ -242,7 +242,7 @@ def test_the_schema_is_widened_before_files_are_added(out: OutputDirectory) -> N
         pa.struct([("topics", pa.list_(pa.struct(inner)))]))  # fmt: skip
     add("analysis=2/day=2026-11-22/x", {"topics": [{"a": 2, "b": "two"}], "c": True},
         pa.struct([("topics", topic), ("c", pa.bool_())]))  # fmt: skip
-    # Another analysis with fewer rows.
+    # This is another analysis, with fewer rows.
     add("analysis=3/day=2026-11-22/x", {"topics": [{"a": 3}]},
         pa.struct([("topics", pa.list_(pa.struct(inner)))]))  # fmt: skip
     table = TableLog(out, MESSAGE).open()
@@ -262,7 +262,7 @@ def test_the_schema_is_widened_before_files_are_added(out: OutputDirectory) -> N
 
 @contextmanager
 def ended(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, after: int) -> Iterator[None]:
-    """Kill the process at once after this many calls of a function."""
+    """Kill the process immediately after this many calls to a function."""
     real, calls = getattr(module, name), [after]
 
     def counted(*given: Any, **named: Any) -> Any:
@@ -308,7 +308,7 @@ def test_one_that_is_killed_before_the_ledger_is_not_in(
         assert plain(anywhere, name) == exact(anywhere, name) == ["one", "two"]
     if anywhere.path is None:
         return
-    # Its files are removed too, after they were in no table for a whole analysis.
+    # Its files are removed too, once they have been in no table for a whole analysis.
     assert not analyze(anywhere, "two")
     runs = {one.analysis for one in output(anywhere.url).entries}
     there = {one.name.split("/")[2] for one in anywhere.entries("tables/frames/analysis=")}
@@ -419,7 +419,7 @@ def test_another_analysis_under_way_is_told(out: OutputDirectory) -> None:
 
 
 def cut(tmp_path: Path, moments: list[datetime], table: str = "frames") -> dict[str, list[Any]]:
-    """Return the days of a part of a table, and the rows of each day, by their places."""
+    """Return the days in a part of a table, and the positions of each day's rows."""
     column = "first_time" if table == "connections" else "time"
     columns = CONNECTIONS_TABLE if table == "connections" else FRAMES_TABLE
     key = "captured_bytes" if table == "connections" else "frame_index"

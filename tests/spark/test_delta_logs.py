@@ -1,4 +1,4 @@
-"""Growing tables have each batch of logs once, however often its segment is read."""
+"""Growing tables contain each log batch once, however often its segment is read."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KEYS = ("analysis", "day")
 
 @pytest.fixture(autouse=True)
 def few_tables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make few tables: moto takes longer than a real store for those of hundreds of messages."""
+    """Make few tables, because moto would take long to create tables for hundreds of messages."""
     if request.node.get_closest_marker("spark") is None:
         monkeypatch.setattr(layout, "possible_tables", lambda: [*layout.ALWAYS, *LOG_SCHEMAS])
 
@@ -57,7 +57,7 @@ def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OutputD
 def add(
     out: OutputDirectory, offsets: dict[Partition, int], *, append: bool = True
 ) -> dict[Partition, int]:
-    """Read logs up to these offsets in an analysis; return the offsets for the next one."""
+    """Read logs up to these offsets in one analysis; return the offsets for the next analysis."""
     with delta_staging(out, [], lambda _: uuid.uuid4().hex, append=append) as writing:
         writing.read_until.update(offsets)
         writing.publish()
@@ -167,7 +167,7 @@ def test_logs_that_grow_are_read_on(spark: SparkSession, tmp_path: Path) -> None
     assert whole.facts.logs is not None
     assert sum(one["records"] for one in grown.table("log_record_sizes").to_pylist()) == 55
     assert next_offsets(grown.entries) == {Partition("orders", 0): 45, Partition("orders", 1): 10}
-    # Reading everything anew replaces the existing rows.
+    # Reading everything again replaces the existing rows.
     fresh = analyze([root], out, spark=spark, format="delta", answers="none")
     assert fresh.facts.logs is not None
     assert fresh.facts.logs.records == 55

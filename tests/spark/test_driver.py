@@ -48,7 +48,7 @@ MOST_OF_A_TASK = 6_000
 
 
 def written(number: int) -> Iterator[WrittenFile]:
-    """Yield a range's files of many tables: two are large enough, and all others are small."""
+    """Yield a range's files for many tables: two are large enough, and all others are small."""
     for place, table in enumerate(["records", "frames", *map("messages/M{}".format, range(60))]):
         folder, size = (TABLES, 200 << 20) if place < 2 else (PARTS, 1000 * (place + number))
         name = f"{folder}/{table}/{part_name(DIGEST, number, 0)}"
@@ -56,7 +56,7 @@ def written(number: int) -> Iterator[WrittenFile]:
 
 
 class Listed(Store):
-    """A store that only answers lists: the driver's final requests."""
+    """A store that answers only list requests, which are the driver's final requests."""
 
     def entries(self, prefix: str = "") -> Iterator[FileEntry]:
         """Yield the names of the files in the tables."""
@@ -72,7 +72,7 @@ def peak(work: Callable[[], object]) -> int:
 
 
 def driven(place: Store, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do everything that a driver does with the results of tasks."""
+    """Do everything that a driver does with the results from tasks."""
     found = (
         (number, pickle.dumps(CommittedTask(number, WrittenFiles(written(number)), None)))
         for number in range(count)
@@ -104,7 +104,7 @@ GIB = 1 << 30
     ("total", "tasks_at_once", "expected"),
     [
         (1000, 2, 64 << 20),
-        (GIB, 2, GIB // 2),  # two rounds would leave small files
+        (GIB, 2, GIB // 2),  # with only two rounds, small files would remain
         (4 * GIB, 2, GIB),
         (16 * GIB, 2, 4 * GIB),
         (100 * GIB, 2, 4 * GIB),
@@ -156,7 +156,7 @@ def test_files_are_packed_and_the_same_again() -> None:
     assert list(files) == list(written(7))
     assert (len(files), files[1], files[-2:]) == (62, list(written(7))[1], list(written(7))[-2:])
     assert len(pickle.dumps(files)) < 25 * len(files)
-    again = pickle.loads(pickle.dumps(files))  # noqa: S301 - it is the line above
+    again = pickle.loads(pickle.dumps(files))  # noqa: S301 - it was pickled in the line above
     assert again == files == WrittenFiles(written(7)) != WrittenFiles(written(8))
     assert hash(again) == hash(files)
 

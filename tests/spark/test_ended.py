@@ -23,7 +23,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def out(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a capture and its analysis, in a directory that others can read."""
+    """Make a capture and analyze it, in a directory that others can read."""
     root = tmp_path_factory.mktemp("ended")
     root.chmod(0o755)
     traffic = Traffic(root / "capture")

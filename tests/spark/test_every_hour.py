@@ -1,4 +1,4 @@
-"""If the same directory is analyzed every hour, only new files are added, as the command says."""
+"""If the same directory is analyzed every hour, each run adds only new files and reports this."""
 
 from __future__ import annotations
 

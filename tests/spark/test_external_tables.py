@@ -1,4 +1,4 @@
-"""Tables of an output are found by name in a Spark catalog."""
+"""The tables in an output are found by name in a Spark catalog."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FILES = replace(CLEAN, files=2)
 
 @pytest.fixture
 def database(spark: SparkSession) -> Iterator[SparkSession]:
-    """Yield the session, whose catalog has no such database before and after."""
+    """Yield the session, whose catalog does not have the database before and after the test."""
     spark.sql(f"DROP DATABASE IF EXISTS {PLACE} CASCADE")
     yield spark
     spark.sql(f"DROP DATABASE IF EXISTS {PLACE} CASCADE")
@@ -110,7 +110,7 @@ def test_delta_and_iceberg_tables_are_not_registered_by_mistake(
     delta, iceberg = tmp_path / "delta", tmp_path / "iceberg"
     with pytest.raises(FlexwireError, match=r"give Spark its jar, and set spark\.sql\.catalog"):
         analyze(captures, delta, spark=database, format="delta", register=PLACE)
-    # The error came before anything was decoded.
+    # The error was raised before anything was decoded.
     assert not (delta / "tables").exists()
     analyze(captures, iceberg, spark=database, format="iceberg")
     with pytest.raises(FlexwireError, match="which are in their catalog already"):

@@ -25,7 +25,7 @@ COUNT = 4
 
 @pytest.fixture(scope="module")
 def driver(standalone: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """Yield a driver on the cluster that speculates as soon as possible."""
+    """Yield a driver on the cluster that starts speculative attempts as soon as possible."""
     conf = {
         "spark.speculation": "true",
         "spark.speculation.interval": "100ms",
@@ -146,7 +146,7 @@ def test_a_driver_that_is_killed_publishes_nothing_and_the_next_one_sweeps(
     wait_for(lambda: len(list(out.glob(f"{PREFIX}*/new/tables/*/*.parquet"))) == 2)
     killed.kill()
     (flags / "go").touch()
-    # A reader finds the earlier output, and nothing of the dead analysis.
+    # A reader finds the earlier output, and nothing from the dead analysis.
     assert found(out) == names(1)
     # Java lives a moment longer than the driver, and its tasks continue to write.
     wait_for(killed.is_gone)

@@ -124,7 +124,7 @@ def test_the_column_of_corrupt_records_may_have_another_name() -> None:
         options = KafkaLogOptions.parse({**given, **more})
         assert options.schema().names[-1] == "damage"
         assert "_corrupt_record" not in options.columns
-    # Without a column for them, the name means nothing.
+    # The name has no meaning without a column for record headers.
     without = KafkaLogOptions.parse({**PATH, "columnNameOfCorruptRecord": "damage"})
     assert "damage" not in without.schema().names
 
@@ -235,7 +235,7 @@ def test_what_a_batch_may_inflate_to_is_an_option_of_both_formats_and_of_functio
     assert KafkaLogOptions.parse({**PATH, **given}).inflation == expected
     assert CaptureOptions.parse({**PATH, **given}).request.inflation == expected
     assert read_options(given, *OF_INFLATION).inflation == expected
-    # Without a ratio of its own, no batch is bounded by a ratio.
+    # If the option sets no ratio, batches are not limited by a ratio.
     assert KafkaLogOptions.parse(PATH).inflation == Inflation()
     assert read_options({}, *OF_INFLATION).inflation.ratio is None
 

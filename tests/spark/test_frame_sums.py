@@ -50,7 +50,7 @@ START_US = 1_700_000_000_000_000
 
 @dataclass(frozen=True)
 class Captured:
-    """The rows of a capture's tables; ``packets`` are those of the table of packets."""
+    """The rows of a capture's tables; ``packets`` are the rows of the table of packets."""
 
     frames: pa.RecordBatch
     connections: pa.RecordBatch
@@ -112,14 +112,14 @@ def rows_of(columns: dict[str, list[Any]]) -> pa.RecordBatch:
 
 
 def summed(sums: S, rows: Any) -> S:
-    """Return the sums of all rows at once."""
+    """Return the sums of all rows, added in one step."""
     sums.add(rows)
     return sums
 
 
 def moved(sums: S) -> S:
     """Return the sums as another process receives them."""
-    there: S = pickle.loads(pickle.dumps(sums))  # noqa: S301 - it was made in this line
+    there: S = pickle.loads(pickle.dumps(sums))  # noqa: S301 - it was pickled in this line
     return there
 
 
@@ -407,7 +407,8 @@ def test_a_capture_that_makes_up_reasons_is_counted_and_bounded() -> None:
 
 
 def test_groups_are_told_apart_where_a_number_for_each_does_not_fit() -> None:
-    # Six columns of 2 ** 12 values; in 64 bits a factor of 2 ** 60 would overwrite the first.
+    # Six columns with 2 ** 12 values each: in 64 bits, a factor of 2 ** 60 would overwrite the
+    # first column.
     rows = [(number,) * 6 for number in range(1 << 12)]
     rows += [(number, 0, 0, 0, 0, 0) for number in range(16, 1 << 12, 16)]
     groups = RowGroups(*(coded(pa.array(column)) for column in zip(*rows, strict=True)))

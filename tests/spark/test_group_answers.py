@@ -1,4 +1,4 @@
-"""Rebalances have the causes that the test gave them, and lag is right at each commit."""
+"""Rebalances have the causes that the test planned, and the lag is correct at each commit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Group:
         self, member: str, generation: int, listed: str, topics: bytes = b"1", *,
         asked_id: str | None = None, reason: str | None = None, code: int = 0,
     ) -> None:  # fmt: skip
-        """Let a member join; the first listed member is the leader."""
+        """Make a member join; the first member in the list is the leader."""
         asked = {
             "member_id": member if asked_id is None else asked_id,
             "session_timeout_ms": 10_000,
@@ -82,7 +82,7 @@ def _classic(told: Told) -> None:
     # 3: the leader joins without being told, and says why.
     group.join("a", 3, "ab", reason="topics changed")
     group.join("b", 3, "ab")
-    # 4: the other member has another subscription.
+    # 4: the other member has a different subscription.
     group.join("b", 4, "ab", b"2")
     group.join("a", 4, "ab")
     # 5: a member leaves, with its own reason.

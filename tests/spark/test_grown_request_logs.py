@@ -82,7 +82,7 @@ def in_order(lines: Sequence[bytes]) -> list[bytes]:
 
 
 def brokers(root: Path) -> list[LoggingBroker]:
-    """Return two brokers; one refuses requests, and its other log says so."""
+    """Return two brokers, one of which refuses requests and reports them in its other log."""
     mixed, source = [*real_lines("4.4.0")], random.Random(1)
     for text in once():
         mixed.insert(source.randrange(len(mixed)), text)
@@ -99,7 +99,7 @@ def brokers(root: Path) -> list[LoggingBroker]:
 def cut_and_analyze(
     spark: SparkSession, root: Path, source: random.Random, cuts: int, form: str = "delta"
 ) -> list[Analysis]:
-    """Analyze logs that grow after each of some cuts to ``out``, and at last at once to ``alone``.
+    """Analyze growing logs into ``out`` after each cut, and at the end all of them into ``alone``.
 
     The logs of brokers end before their own logs say what was refused.
     """
@@ -118,7 +118,7 @@ def cut_and_analyze(
 
 @dataclass(frozen=True)
 class Grown:
-    """The same logs, analyzed at once and one after the other."""
+    """The same logs, analyzed in one run and in several."""
 
     whole: AnalysisTables
     grown: AnalysisTables
@@ -143,7 +143,7 @@ def rows_of(table: Any) -> list[str]:
 
 
 def without_names(text: str) -> str:
-    """Return text without the names and the numbers of files, which are found in another order."""
+    """Return text without the names and numbers of files, whose order differs."""
     text = re.sub(r"(frame_index'?[:=,] ?)\d+", r"\1", text)
     return re.sub(r"(kafka-request|server)\.log[.\d]*(\.gz)?", "log", text)
 

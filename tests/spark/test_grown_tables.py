@@ -56,14 +56,14 @@ pytestmark = pytest.mark.spark
 # The time between captures, which is shorter than the time spans of the answers.
 STEP_US = 1_000_000
 OF_TRAFFIC = [one for one in ANSWERS if not one.asks]
-"""All answers that are functions of tables: those of internal topics come from logs alone."""
+"""All answers that are functions of tables; answers about internal topics need logs instead."""
 CUT = ("CLEAN", "EVERYTHING", "LOSSY", "MID_STREAM", "STRANGE")
 """The shapes of captures that are cut at random."""
 
 
 @dataclass(frozen=True)
 class Grown:
-    """The same captures and logs, analyzed at once and one after the other."""
+    """The same captures and logs, analyzed in one run and in several."""
 
     whole: Asked
     grown: Asked
@@ -87,7 +87,7 @@ class Asked:
 def capture(directory: Path, part: int) -> Path:
     """Write whole connections: the same ends, frame numbers and correlation ids each time.
 
-    So a frame of one analysis can be confused with a frame of another.
+    A frame in one analysis could therefore be confused with a frame in another.
     """
     traffic = Traffic(directory)
     traffic.now_us = START_US + (part + 10) * STEP_US
@@ -170,7 +170,7 @@ def consumed(traffic: Traffic, connection: Any) -> None:
     traffic.send(connection, "request", request(asked, 15, 5))
     traffic.now_us += 9_000
     traffic.send(connection, "response", response(empty, 15, 5))
-    # A version that Kafka 4.0 does not read, from a client that names a topic.
+    # A client that names a topic sends a version that Kafka 4.0 does not read.
     old = nested("FetchRequest", "FetchTopic", topic="orders", partitions=[])
     traffic.exchange(connection, made("FetchRequest", topics=[old]), made("FetchResponse"), 3, 8)
     commits = fetched(COMMITS, topic="__consumer_offsets")
@@ -186,7 +186,7 @@ def consumed(traffic: Traffic, connection: Any) -> None:
 
 
 def logs(directory: Path, topic: str) -> Path:
-    """Return a log of one partition of a topic that no other part has."""
+    """Return the log of one partition, of a topic that no other part contains."""
     segment = MadeSegment(0)
     for first in range(0, 500, 50):
         segment.add(plain(first, 50, value=b"a value that is not too short" * 3))
@@ -245,7 +245,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Gro
     for part in parts:
         notes = analyze(part, out, spark=spark, answers=[], **how).notes
         went_on += any("on from the analysis before" in note for note in notes)
-    # Both captures of three files continued twice.
+    # Both captures, with three files each, continued twice.
     assert went_on >= 4
     return Grown(Asked(open_tables(spark, alone)), Asked(open_tables(spark, out)), out, alone)
 
@@ -351,7 +351,7 @@ def test_what_is_not_used_is_not_joined(tables: Grown) -> None:
 def test_tables_that_an_older_release_began_go_on(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # It has tables of messages that no later analysis adds to.
+    # The first analysis has message tables to which no later analysis adds.
     older_files = write_capture(tmp_path / "older", 2, SHAPES["STRANGE"])
     how: dict[str, Any] = {"format": "delta", "append": True, "answers": []}
     with monkeypatch.context() as older:
@@ -401,7 +401,7 @@ def told(answer: Answer, tables: Asked) -> list[str]:
 def without_numbers(row: str) -> str:
     """Return a row's text without the numbers of connections.
 
-    A connection between the same ends has one number in one analysis, and several in several.
+    In one analysis, a connection between the same ends has one number; in several, it has several.
     """
     return re.sub(r"#\d+'", "'", row)
 

@@ -1,4 +1,4 @@
-"""Iceberg tables grow by whole analyses, each once, even if one of them is killed."""
+"""Iceberg tables grow by whole analyses, each added once, even if one of them is killed."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ OF_GROWN = {ANALYSIS, BEGAN_IN}
 
 @pytest.fixture(autouse=True)
 def few_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make few tables: the possible tables are hundreds, one for each message."""
+    """Make few tables, because each of the hundreds of messages would have one."""
     monkeypatch.setattr(layout, "possible_tables", lambda: [*layout.ALWAYS, MESSAGE])
 
 
@@ -87,7 +87,7 @@ def analyze(
     append: bool = True,
     where: IcebergCatalog | None = None,
 ) -> bool:
-    """Analyze the input ``text``; return whether it is new."""
+    """Analyze the input ``text``; return whether it was new."""
     tables = IcebergTables(out, where or IcebergCatalog())
     with grown_staging(tables, sources(text), lambda _: text, append=append) as writing:
         if writing.known_run:
@@ -148,7 +148,7 @@ def test_columns_have_the_types_that_tasks_wrote(out: OutputDirectory) -> None:
 
 @pytest.mark.slow
 def test_no_type_of_any_message_is_lost_in_iceberg() -> None:
-    """Iceberg has no 16-bit integer, and pyiceberg reads text as large text."""
+    """Iceberg has no 16-bit integers, and pyiceberg reads strings as large strings."""
     are_small = 0
     tables = [table_schema(name) for name in catalog().names()]
     tables += [schema_of(table.columns) for table in (*TABLES, *GROWN_TABLES, *LOG_TABLES)]
@@ -158,7 +158,7 @@ def test_no_type_of_any_message_is_lost_in_iceberg() -> None:
         theirs = pa.struct([*schema.as_arrow()])
         assert as_declared(theirs, declared) == declared
         are_small += "int16" in str(declared)
-        # An extra column in another release's table keeps Iceberg's type.
+        # An additional column in a table from another release keeps Iceberg's type.
         assert pa.types.is_int32(as_declared(pa.int32(), None))
     assert are_small > 100
 
@@ -211,7 +211,7 @@ def test_without_append_all_that_was_in_is_replaced(out: OutputDirectory) -> Non
     analyze(out, "new", append=False)
     assert plain(out) == exact(out) == ["new"]
     assert len(output(out.url).entries) == 1
-    # No file was written for that.
+    # No file was written to find this out.
     assert not [*out.entries("tables/frames/data/")]
     assert analyze(out, "one")
     assert plain(out) == exact(out) == ["new", "one"]
@@ -220,7 +220,7 @@ def test_without_append_all_that_was_in_is_replaced(out: OutputDirectory) -> Non
 def ended(
     monkeypatch: pytest.MonkeyPatch, after: int, raised: BaseException, *, is_done: bool
 ) -> Any:
-    """Raise in a commit to the catalog, after this many others: before or after it is done."""
+    """Raise in a commit to the catalog, after this many others, before or after it takes effect."""
     real: Callable[..., Any] = SqlCatalog.commit_table
     left = [after]
 
@@ -273,7 +273,7 @@ def test_one_that_is_killed_at_a_commit_is_in_whole_or_not(
     assert analyze(out, "two") is not is_in
     for name in ("frames", MESSAGE):
         assert plain(out, name) == exact(out, name) == ["one", "two"]
-    # Its files are removed too, after they were in no table for a whole analysis.
+    # Its files are removed too, once they have been in no table for a whole analysis.
     assert not analyze(out, "two")
     runs = {one.analysis for one in output(out.url).entries}
     there = {one.name.split("/")[2] for one in out.entries("tables/frames/analysis=")}
@@ -418,7 +418,7 @@ def test_the_schema_is_widened_with_the_files_that_need_it(out: OutputDirectory)
     add("1", {"topics": [{"a": 1}]}, pa.struct([("topics", pa.list_(pa.struct(inner)))]))
     add("2", {"topics": [{"a": 2, "b": "two"}], "c": True},
         pa.struct([("topics", topics), ("c", pa.bool_())]))  # fmt: skip
-    # Another analysis with fewer rows.
+    # This is another analysis, with fewer rows.
     add("3", {"topics": [{"a": 3}]}, pa.struct([("topics", pa.list_(pa.struct(inner)))]))
     table = tables.table(MESSAGE).open()
     assert table is not None
@@ -454,7 +454,7 @@ def test_files_that_an_engine_has_joined_are_taken_out_too(out: OutputDirectory)
 
 
 def test_a_file_whose_statistics_an_engine_has_cut_is_not_lost(out: OutputDirectory) -> None:
-    """Most engines keep statistics of 16 letters of text, unless a table asks for all."""
+    """Most engines keep only 16 letters of a string in statistics, unless a table asks for all."""
     for text in ("one", "two"):
         analyze(out, text)
     runs = {entry.analysis for entry in output(out.url).entries}

@@ -1,4 +1,4 @@
-"""Iceberg's own Java on Spark reads what analyses wrote, and flexwire reads what Spark joined."""
+"""Iceberg's Java code on Spark reads what analyses wrote, and flexwire reads what Spark joined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iceberg tables can be in a REST catalog, which options and the environment name."""
+"""Iceberg tables can be in a REST catalog, which is named by options or the environment."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def read_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let pyiceberg read the environment again, which it otherwise reads once, on import."""
+    """Make pyiceberg read the environment again, which it otherwise reads only on import."""
     monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
 
 

@@ -41,7 +41,7 @@ def _produced(data: bytes) -> Any:
 
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write a capture of bombs, each beside a normal batch, on three connections."""
+    """Write a capture with compression bombs, each next to a normal batch, on three connections."""
     directory: Path = tmp_path_factory.mktemp("bombs")
     traffic = Traffic(directory)
     connections = [traffic.connect(("10.0.0.9", 50_000 + one)) for one in range(3)]
@@ -60,7 +60,7 @@ def test_batches_beyond_bounds_are_left_out_as_by_the_reference_and_counted(
     done = analyze([capture], tmp_path / "out", spark=spark, record_bytes=True, **BOUNDS)
     tables = tables_of(tmp_path / "out")
     assert tables.pop("audit")
-    # All batches exceed the limit, so each is bounded.
+    # Together the batches exceed the limit, so each is bounded.
     expected = reference_tables(sorted(capture.iterdir()), inflation=Inflation(**BOUNDS).held())
     assert_equal_tables(in_one_order(tables), in_one_order(expected))
     facts = reference_facts.facts(expected)
@@ -77,7 +77,7 @@ def test_batches_beyond_bounds_are_left_out_as_by_the_reference_and_counted(
     assert len(one.records) == RECORDS
     totals = done.facts.totals
     assert totals.batches_beyond_bounds == totals.decode_failures == BOMBS
-    # There is one reason, whatever the number of batches.
+    # There is only one reason, however many batches there are.
     assert [one.count for one in done.facts.failure_counts] == [BOMBS]
 
 

@@ -1,4 +1,4 @@
-"""The content of messages is decoded: records of internal topics, with their names and types."""
+"""The content of messages is decoded, including records of internal topics with names and types."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def fetched(rows: Sequence[tuple[bytes | None, bytes | None]], **topic: Any) -> 
 
 
 def share(traffic: Traffic, connection: Any) -> None:
-    """Write two members: one releases what the other gets; also ranges that are not ranges."""
+    """Write two members, one of which releases what the other gets, and invalid ranges."""
     topic = nested("MetadataResponse", "MetadataResponseTopic", name="orders", topic_id=TOPIC_ID)
     metadata = made("MetadataResponse", topics=[topic])
     traffic.exchange(connection, made("MetadataRequest"), metadata, 12, 10)

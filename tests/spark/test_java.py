@@ -19,7 +19,7 @@ JavaMaker = Callable[..., Path]
 
 @pytest.fixture(autouse=True)
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let only the Java of the test exist on this machine."""
+    """Make the test's Java the only one on this machine."""
     (tmp_path / "path").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     monkeypatch.delenv("JAVA_HOME", raising=False)

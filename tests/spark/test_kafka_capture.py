@@ -70,7 +70,7 @@ def options(path: Path | str, **given: str) -> CaptureOptions:
 
 
 def rows_of(path: Path | str, **given: str) -> list[dict[str, Any]]:
-    """Return the results of tasks as Spark runs them, without Spark."""
+    """Return the results of tasks, run as in Spark but without Spark."""
     return rows_asked(options(path, **given))
 
 
@@ -231,9 +231,7 @@ def test_a_schema_chooses_columns_in_its_order(capture: Path) -> None:
 
 
 def carried(tasks: Sequence[Any]) -> list[int]:
-    """Return the number of bytes sent with each task; none with one that reads the
-    whole capture.
-    """
+    """Return how many bytes are sent with each task; none with a task that reads the whole capture."""
     return [sum(map(len, one.states.values())) for one in tasks if isinstance(one, RangeTask)]
 
 
@@ -294,7 +292,7 @@ def test_a_survey_that_begins_anew_keeps_nothing_of_before() -> None:
     assert [decompress(found[one][range_start_name(one)]) for one in (1, 2)] == [b"after"] * 2
 
 
-@pytest.mark.cluster  # its classes are made, and all its specs packed: seconds
+@pytest.mark.cluster  # making its classes and packing all its specs takes seconds
 def test_messages_of_a_catalog_of_one_s_own_are_decoded_and_only_where_it_is_named(
     tmp_path: Path,
 ) -> None:
@@ -534,7 +532,7 @@ def test_who_lists_the_connections_that_the_source_has(name: str) -> None:
     of_who = {
         (*tuple(getattr(row, column) for column in said), row.is_reset) for row in listed_rows
     }
-    # It has each connection with a frame; the source also has those without.
+    # The table has only connections with frames; the source also returns those without.
     silent = {row["connection"] for row in found if not row["captured_bytes"]}
     assert of_who == {row for row in of_source if row[0] not in silent}
     assert of_who

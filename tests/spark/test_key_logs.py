@@ -1,4 +1,4 @@
-"""An analysis of TLS with a key log equals that of the same connections without TLS."""
+"""An analysis of TLS connections with a key log equals one of the same connections without TLS."""
 
 from __future__ import annotations
 
@@ -129,12 +129,12 @@ def test_tasks_open_their_shares_and_no_file_has_the_secrets(
         key = tls_job_key(packed)
         assert key not in b"".join(seen)
         assert repr(key) not in told
-        # More work would be in a file.
+        # A larger amount of work would be in a file.
         assert len(packed) < LARGEST_WORK // 100
 
 
 def contents(output: TaskOutput) -> Iterator[bytes]:
-    """Yield the content of the files that a job has left."""
+    """Yield the content of the files that a job left behind."""
     for one in Path(output.directory.url).rglob("*"):
         if one.is_file():
             yield one.read_bytes()

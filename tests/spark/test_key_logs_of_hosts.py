@@ -1,4 +1,4 @@
-"""Captures of several hosts with TLS and key logs give the tables of whole plain connections.
+"""Captures from several hosts with TLS and key logs produce the same tables as plain connections.
 
 Every connection is in the captures of two hosts, and each host misses packets that the other one
 has. Tasks divide the connections twice: to decrypt them, and to survey the result.
@@ -41,7 +41,7 @@ PORTS = [*range(50_000, 50_008), 50_001, 50_004]
 
 
 def exchanges(number: int) -> list[Flight]:
-    """Return Metadata of topics with long names, so that each response takes several packets."""
+    """Return Metadata for topics with long names, so that each response takes several packets."""
     chosen = random.Random(number)
     sent: list[Flight] = []
     for at in range(25):
@@ -111,7 +111,7 @@ class Hosts:
             first, second = number % HOSTS, (number + 1) % HOSTS
             lacks = source.choice([first, second, None, None, None, None])
             for host in {first, second} - {lacks}:
-                # The clock of a host is ahead.
+                # The clock of one host is ahead.
                 seen[host].append((time + 70 * host, packet))
         directory = self.root / f"captures-{kind}"
         directory.mkdir()
@@ -143,7 +143,7 @@ def frames_of(out: Path) -> list[tuple[Any, ...]]:
 
 @pytest.fixture
 def divided(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
-    """Return a function that sets the number of shares, and returns the shares of the surveys."""
+    """Return a function that sets the number of shares, and returns the surveys' shares."""
     ran: list[int] = []
     survey_shares = share_job.survey_shares
 

@@ -1,9 +1,9 @@
 """A stream that is killed between two files of its checkpoint still returns each row once.
 
-A killed driver leaves the disk as it was at that moment. So the test copies the disk at three
-moments of a query: when a batch is planned (`offsets`), when it is also in the table (`output`),
-and when it is committed (`committed`). Another query continues from each copy after the input has
-grown.
+A killed driver leaves the disk as it was at that moment. The test therefore copies the disk at
+three moments in a query: when a batch is planned (`offsets`), when it is also in the table
+(`output`), and when it is committed (`committed`). Another query continues from each copy after the
+input has grown.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Query:
         return str(self.home / "table")
 
     def run(self, *, copies: bool = False) -> None:
-        """Read what exists, and end."""
+        """Read everything that exists, and then end."""
 
         def copy(number: int, step: str) -> None:
             if copies:
@@ -115,7 +115,7 @@ class Query:
 
 
 def told(rows: list[dict[str, Any]]) -> list[str]:
-    """Return rows without their times, which have another zone if they come from a Delta table."""
+    """Return rows without their times, whose zone differs if they come from a Delta table."""
     plain_rows = [{k: v for k, v in row.items() if k != "timestamp"} for row in rows]
     return sorted(json.dumps(row, default=str, sort_keys=True) for row in plain_rows)
 

@@ -1,4 +1,4 @@
-"""With frames of many megabytes among small ones, memory is limited and failures are reported."""
+"""If some frames have many megabytes, memory stays limited, and failures are reported."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_what_spark_cannot_do_is_told_in_a_line_with_its_stage(
 # This is Python's own output; Java and its workers, which may end later, use the other stream.
 _SAID = "import sys; sys.stderr = sys.stdout"
 
-# A task in which Java must make a value that no heap of this size holds.
+# In this task, Java must make a value that does not fit into a heap of this size.
 _LARGE = f"""
 {_SAID}
 from flexwire.errors import AnalysisError
@@ -117,7 +117,7 @@ def test_java_without_memory_is_told_with_the_remedy(tmp_path: Path) -> None:
     assert "--memory 1024m" in line
 
 
-# Java ends after a request to it and before its answer.
+# Java ends after it has received a request and before it answers.
 _KILLED = f"""
 {_SAID}
 import logging, signal

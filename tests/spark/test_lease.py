@@ -74,7 +74,7 @@ def names(out: OutputDirectory) -> list[str]:
 
 
 def age(out: Store, seconds: float) -> None:
-    """Let all leases and probes be older, by the store's clock."""
+    """Make all leases and probes older, by the store's clock."""
     for path in (out.root / "_lease").iterdir():
         when = path.stat().st_mtime - seconds
         os.utime(path, (when, when))
@@ -158,7 +158,7 @@ def test_a_run_that_was_paused_while_it_renewed_takes_the_lease_from_nobody(out:
     with leased(out) as paused:
         age(out, BEYOND)
         with leased(out):
-            # It was paused between its question and this write.
+            # The run was paused between its read and this write.
             out.write("_lease/1", json.dumps({"format": 1, "owner": "0" * 16}).encode())
             with pytest.raises(FlexwireError, match="another run writes to"), leased(out):
                 pass
@@ -172,7 +172,7 @@ def test_a_run_that_was_paused_while_it_renewed_takes_the_lease_from_nobody(out:
 
 @dataclass(frozen=True)
 class Elsewhere(Store):
-    """A store whose clock differs from this machine's clock by nine years."""
+    """A store whose clock differs by nine years from this machine's clock."""
 
     seconds: float = -YEARS
 
@@ -243,7 +243,7 @@ def test_an_object_of_any_content_holds_until_it_is_stale(out: Store, data: byte
     age(place, BEYOND)
     with leased(place) as lease:
         assert len(lease.notes) == 1
-        # The same over our own object.
+        # The same happens with our own object.
         place.write("_lease/2", data)
         lease.renew()
         assert content(place, "2")["format"] == 1
@@ -407,7 +407,7 @@ def test_if_a_lease_was_lost_the_ledger_decides(
     clients = output(out.url).table("frames", ["client_id"])["client_id"].to_pylist()
     assert sorted(clients) == ["one", "two"]
     assert names(out) == []
-    # The next run finds nothing to do, and no lease.
+    # The next run finds nothing to do, and finds no lease.
     assert not analyze(out, "two")
 
 
@@ -468,7 +468,7 @@ def _take_over(store: FaultyStore, out: OutputDirectory) -> bool:
 
 
 def child(out: OutputDirectory) -> subprocess.Popen[str]:
-    """Start another run, which works until it gets a line."""
+    """Start another run, which works until it receives a line."""
     return subprocess.Popen(
         [sys.executable, "-c", CHILD, out.url],
         stdin=subprocess.PIPE,

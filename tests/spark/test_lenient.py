@@ -1,4 +1,4 @@
-"""Bodies that break their spec but are accepted by Kafka's Java are read, with a remark."""
+"""Bodies that violate their spec but that Kafka's Java code accepts are read, with a remark."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_what_only_the_strict_reader_refuses_is_typed_with_its_bytes_and_the_rea
     assert frame.error.endswith("the message ends here but 3 bytes follow")
     assert bytes(row.bytes) == bytes(frame.bytes)
     assert bytes(frame.bytes).endswith(METADATA_V13)
-    # The frame is paired like any other.
+    # The frame is paired like any other frame.
     assert frame.answered is True
 
 

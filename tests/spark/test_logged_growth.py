@@ -1,4 +1,4 @@
-"""Request logs are added to tables line by line, once each, without Spark."""
+"""Request logs are added to tables without Spark, and each line is added once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GONE = (ANALYSIS, BEGAN_IN, "source", "day")
 
 
 def views(out: Path) -> dict[str, list[str]]:
-    """Return the rows of each table as views show them: with whole connections."""
+    """Return the rows of each table as views show them, with whole connections."""
     found = output(out)
     tables = {name: found.table(name).to_pylist() for name in found.names if name != "audit"}
     order = [entry.analysis for entry in found.entries]

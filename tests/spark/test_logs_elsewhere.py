@@ -75,7 +75,7 @@ def assert_same(found: Told, expected: Told) -> None:
 
 
 def asked(home: Path, out: str, *more: str, **environment: str) -> list[dict[str, Any]]:
-    """Return the command's text about storage, from tables without earlier answers."""
+    """Return what the command prints about storage, for tables without earlier answers."""
     command = [sys.executable, "-m", "flexwire", "answers", out, "storage", "--format", "json"]
     done = run([*command, *more], home, PYTHONPATH=python_path(), **environment)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""An audit of very many clients judges some and counts the others, in bounded memory."""
+"""An audit of a great many clients judges some and counts the others, in bounded memory."""
 
 from __future__ import annotations
 

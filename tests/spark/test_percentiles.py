@@ -1,4 +1,4 @@
-"""Percentiles on Spark depend on the values alone: any split has the same result as sorting."""
+"""Percentiles on Spark depend only on the values: any division has the same result as sorting."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Heard = list[tuple[str, int, int]]
 
 
 class Stage(NamedTuple):
-    """Spark Connect's message about a stage."""
+    """A message from Spark Connect about a stage."""
 
     stage_id: int
     num_tasks: int
@@ -31,7 +31,7 @@ class Stage(NamedTuple):
 
 
 class Connect:
-    """A session as `registerProgressHandler` uses it; it has nothing else, no ``sparkContext``."""
+    """A session with only what `registerProgressHandler` uses, and without a ``sparkContext``."""
 
     __module__ = "pyspark.sql.connect.session"
 

@@ -1,4 +1,4 @@
-"""Spark reads a table that tasks wrote, or tasks read it without Hadoop's connectors."""
+"""A table that tasks wrote is read by Spark, or by tasks without Hadoop's connectors."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def test_a_table_is_what_spark_reads_by_itself(spark: SparkSession, out: Path) -
 def test_a_table_that_grows_is_the_same_by_spark_and_by_tasks(
     spark: SparkSession, tmp_path: Path, form: str
 ) -> None:
-    """The files are those of several analyses, and files that were joined from them.
+    """The table has files from several analyses, and files that were joined from them.
 
-    Hadoop could read OUT's name as a pattern.
+    Hadoop could interpret OUT's name as a pattern.
     """
     place = OutputDirectory(str(tmp_path / "out [a]{b,c} *"))
     tables = DeltaTables(place) if form == "delta" else IcebergTables(place, IcebergCatalog())

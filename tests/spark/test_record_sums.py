@@ -46,7 +46,7 @@ HEADERS = pa.list_(RECORDS_SCHEMA.field("headers").type.value_type)
 
 
 class Rows(NamedTuple):
-    """The rows of a capture: of records, of the message tables, and of frames."""
+    """The rows of a capture in the tables of records, messages and frames."""
 
     records: list[pa.RecordBatch]
     outcomes: list[pa.RecordBatch]
@@ -120,7 +120,7 @@ def cut(batches: Iterable[pa.RecordBatch], source: random.Random) -> list[pa.Rec
 
 
 def summed(make: Any, batches: Iterable[pa.RecordBatch]) -> Any:
-    """Return one sum of all batches."""
+    """Return a single sum of all batches."""
     sums = make()
     for batch in batches:
         sums.add(batch)
@@ -128,7 +128,7 @@ def summed(make: Any, batches: Iterable[pa.RecordBatch]) -> Any:
 
 
 def merged(make: Any, batches: list[pa.RecordBatch], source: random.Random) -> Any:
-    """Return the sum of neighbouring sums, as tasks pickle them, merged in any order."""
+    """Return the total of neighbouring sums, pickled as in tasks and merged in any order."""
     parts = cut(batches, source)
     tasks = []
     while parts:
@@ -287,7 +287,7 @@ def test_different_values_are_counted_exactly_and_then_nearly() -> None:
         assert parts[0].hashes.tolist() == whole.hashes.tolist()
         assert whole.is_cut == (number > 4096)
         assert whole.count == pytest.approx(number, rel=0.05 if number > 4096 else 0)
-        # Parts that keep fewer entries limit the whole, whichever part comes first.
+        # A part that keeps fewer entries limits the total, whichever part comes first.
         few, many, expected = DistinctCounter(), DistinctCounter(), DistinctCounter()
         expected.add(hashes, 256)
         few.add(hashes[::2], 256)
@@ -353,7 +353,7 @@ def test_very_many_keys_are_counted_together(monkeypatch: pytest.MonkeyPatch) ->
     assert len(expected._keys) <= 100
     facts: tuple[RecordHeaderFacts, ...] = expected.facts()
     assert [one.key for one in facts] == [*(f"key-{one:03}" for one in range(50)), OTHER_KEYS]
-    # Each record has two keys, and one of the keys twice.
+    # Each record has two keys, one of them twice.
     assert sum(one.records for one in facts) == 2 * 601
     assert len(facts[-1].topics) == 4
     for _ in range(10):

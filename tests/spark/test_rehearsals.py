@@ -33,7 +33,7 @@ BROKER = ("10.0.0.1", 9092)
 
 
 class Sent(NamedTuple):
-    """A request of a client: its time, its version, and the tap's reaction."""
+    """A client's request: its time, its version, and the tap's reaction."""
 
     at_s: int
     host: str
@@ -76,7 +76,7 @@ SENT = [
     Sent(4, "10.0.0.9", "other", "ApiVersions", 4, "sent on"),
 ]
 LATER = [
-    # An answer before the last refusal proves nothing, nor does another API.
+    # An answer before the last refusal proves nothing, and neither does an answer of another API.
     Sent(2, "10.0.0.7", "billing", "Metadata", 12),
     Sent(5, "10.0.0.7", "billing", "Heartbeat", 4),
     Sent(7, "10.0.0.7", "billing", "Metadata", 1),
@@ -151,5 +151,5 @@ def test_very_many_clients_of_a_file_are_counted_and_not_told_apart() -> None:
         )
         traffic.see(closed, most=3)
     assert (len(traffic.refused), traffic.beyond, traffic.did["closed"]) == (3, 4, 10)
-    # The sum is the same in any order.
+    # The sum does not depend on the order.
     assert join([traffic, RehearsedTraffic()]) == join([RehearsedTraffic(), traffic])

@@ -1,4 +1,4 @@
-"""Any lines of request logs become rows that the sums accept."""
+"""All lines of request logs become rows that the sums accept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Request logs of two brokers become tables, audit, chargeback by principal and a report."""
+"""Request logs of two brokers become tables, an audit, chargeback by principal, and a report."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_the_audit_has_principals_and_what_brokers_refused(
     # 4.4 offers Produce 2, which the other broker's release still reads, so the evidence is not
     # certain.
     assert broken == {("4.4.0", None, "Fetch", 3)}
-    # Queries of the tables collect the same.
+    # Queries on the tables collect the same evidence.
     tables = open_tables(spark, done.output.place.url)
     audited = AuditTables(tables.frames, tables.connections, tables.message)
     evidence = TableEvidence(audited, done.output.message_names()).evidence()
@@ -168,9 +168,9 @@ def logs_of_one_connection(root: Path, clients: list[str | None]) -> Path:
 def test_a_client_id_that_was_given_once_is_that_of_the_connection(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Rows equal those of a client that repeats its id, whichever task reads the line with the id.
+    """Rows equal those of a client that repeats its id, whichever task reads the line that has it.
 
-    A line before the id stays without it, as in a capture.
+    A line before the first line with the id stays without it, as in a capture.
     """
     rows = {}
     given: dict[str, list[str | None]] = {

@@ -1,4 +1,4 @@
-"""If a capture has only a part of the connections, facts, report, audit and answers say so."""
+"""If a capture contains only some of the connections, facts, report, audit and answers say so."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Nothing that an analysis writes has a secret, however the traffic with it is damaged.
+"""Nothing that an analysis writes contains a secret, however the traffic is damaged.
 
-One analysis of about a thousand connections runs without credentials, and one with them: the second
-must show what the first must hide. The second has only a fourth of the message fields, because each
-of them costs a table; ``make guard`` has all.
+About a thousand connections are analyzed once without credentials and once with them. The second
+analysis must show what the first must hide. The second analysis has only a fourth of the message
+fields, because each field needs a table; ``make guard`` uses all fields.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def analyzed(planted: Planted, directory: Path, spark: SparkSession, **asked: An
 
 
 def outputs(analysis: Analysis) -> Iterator[tuple[str, bytes]]:
-    """Yield the output: each file's bytes, and each table's rows, one after the other."""
+    """Yield the parts of the output: the bytes of each file, and the rows of each table."""
     out = analysis.report.parent
     for path in sorted(out.rglob("*")):
         if path.is_file():
@@ -70,7 +70,7 @@ _HEX = re.compile(re.escape(MARK.hex().encode()) + rb"(?:[67][0-9a-f]){0,5}")
 
 
 def found(analysis: Analysis) -> set[tuple[str, bytes]]:
-    """Return the words that are shown anywhere, plainly or as hex, and the places."""
+    """Return the words that are shown anywhere, in plain form or as hex, and where."""
     words = set()
     for where, data in outputs(analysis):
         words |= {(where, word) for word in _WORD.findall(data)}

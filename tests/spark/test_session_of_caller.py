@@ -101,7 +101,7 @@ def test_a_session_beside_another_begins_with_its_settings(spark: SparkSession) 
 
 
 def test_sessions_register_sources_of_one_name(spark: SparkSession, tmp_path: Path) -> None:
-    """A name counts as taken if the active session has it, whichever session registers it."""
+    """A name counts as taken if it exists in the active session, whichever session registers it."""
     write_capture(tmp_path / "captures", 1, CLEAN)
     frames = analyze([tmp_path / "captures"], tmp_path / "out", spark=spark).facts.totals.frames
     sessions = [spark, spark.newSession(), spark.newSession()]

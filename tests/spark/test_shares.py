@@ -1,6 +1,4 @@
-"""If Spark's tasks divide the connections of several hosts, they write what one task
-would write.
-"""
+"""If tasks share the connections of several hosts, they write the same as a single task would."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ SHARED = replace(HOSTS, noise=0.03, unended=0.6)
 
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
-    """Return a function that sets the number of shares, and returns the shares of the tasks."""
+    """Return a function that sets the number of shares, and returns the tasks' shares."""
     ran: list[int] = []
     survey_shares = share_job.survey_shares
 

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
 PAGE = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
 KERNEL = "objects_read."
-# The variables that uv needs for another index, or for an index behind a proxy.
+# The variables with which uv uses another index, or an index behind a proxy.
 _NETWORK = ("UV_", "SSL_", "HTTP", "NO_PROXY", "http", "no_proxy")
 
 
@@ -73,7 +73,7 @@ def test_the_page_is_followed_to_a_whole_analysis(spark: SparkSession, tmp_path:
         )
     assert "ran without kernels" not in told
     assert_equal_analyses(tmp_path / "out", tmp_path / "here")
-    # Every executor had the archive's kernels.
+    # Every executor used the kernels from the archive.
     with tarfile.open(there / "environment.tar.gz") as archive:
         packed = {one.name.removeprefix("./") for one in archive if KERNEL in one.name}
     assert packed

@@ -29,7 +29,7 @@ STEPS = 2 * (len(PARTS) - 1) + 2
 
 
 class Killed(BaseException):
-    """End a process at once, without any cleanup."""
+    """End a process immediately, without any cleanup."""
 
 
 def write(place: Path, text: str) -> None:
@@ -96,7 +96,7 @@ def before(out: Path) -> str:
 
 @contextmanager
 def ending(monkeypatch: pytest.MonkeyPatch, step: int, error: BaseException) -> Iterator[list[int]]:
-    """Let rename number ``step`` raise, and after a kill every later rename too."""
+    """Make rename number ``step`` raise, and after a kill every later rename too."""
     real, calls = module.move, [0]
 
     def move(source: Path, target: Path) -> None:
@@ -134,7 +134,7 @@ def test_killed_at_any_step_a_reader_finds_old_or_new_or_is_told(
             assert calls[0] < step
             expected = {NEW}
     assert state(out) in expected
-    # In every case the next analysis ends with its own output, and nothing of the dead one remains.
+    # In every case the next analysis ends with its own output, and nothing remains of the dead one.
     with local_staging(out) as again:
         assert not dead.directory.exists()
         write(again.new, NEW)
@@ -208,7 +208,8 @@ def test_where_a_step_fails_the_old_output_is_back(
 def test_every_step_was_tried(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ending(monkeypatch, STEPS + 1, Killed()) as calls:
         staged(out).publish()
-    # The first time there is no old output to move, but the directory's mark must be written.
+    # The first time, there is no old output to move, but the directory must be marked as
+    # flexwire's.
     assert calls[0] == (STEPS if before_was_old(out) else len(PARTS) + 1)
 
 

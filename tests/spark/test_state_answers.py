@@ -1,4 +1,4 @@
-"""Analyses of logs compute the state of a cluster from internal topics."""
+"""Analyses of logs compute the state of a cluster from its internal topics."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analy
 
 @pytest.fixture(scope="module")
 def more(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
-    """Run the same analysis with answers that together take some seconds more."""
+    """Run the same analysis with more answers, which together take a few seconds."""
     root = tmp_path_factory.mktemp("more")
     others = [one for one in STATE if one not in SOME]
     return analyze([made(root / "data")], root / "out", spark=spark, answers=others)
@@ -144,7 +144,7 @@ def test_transactions_that_hang(more: Analysis) -> None:
         STRAY: None,
     }
     assert {one: row["first_offset"] for one, row in found.items()} == {PRODUCER: 10, STRAY: 12}
-    # The cluster's metadata shows that no other coordinator can have it.
+    # The cluster's metadata shows that no other coordinator can have the transaction.
     assert all(row["is_known"] and row["topic"] == "orders" for row in found.values())
     assert found[PRODUCER]["open_us"] == HOUR * 1000
     assert found[STRAY]["open_since"] == datetime.fromtimestamp((TIME + 1) / 1000, UTC)

@@ -1,4 +1,4 @@
-"""An analysis as of a moment agrees with an analysis of logs that end at that moment."""
+"""An analysis as of a moment agrees with an analysis of logs that end at this moment."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CUT, LATER = TIME + 1000, TIME + 2 * 86_400_000
 AT = datetime.fromtimestamp(CUT / 1000, UTC)
 OFFSETS = "__consumer_offsets-0"
 PRODUCER = 7
-# The answers that use most of the code for a moment; `make cluster` tests the others.
+# The answers that use most of the code for earlier moments; `make cluster` tests the others.
 SOME = ("group_offsets", "unused_topics", "hanging_transactions", "cluster_partitions")
 
 
@@ -83,7 +83,7 @@ def others(root: Path, *, is_whole: bool) -> None:
     if is_whole:
         coordinators.put(LATER, *written_transaction("t", 4, PRODUCER, {}))
         shares.put(LATER, *keyed(0, "ShareSnapshot", key | {"topic_id": uuid()}, None))
-    # The checkpoints are beside the logs in another directory.
+    # In another directory, the checkpoints are next to the logs.
     coordinators.write(root / "t")
     shares.write(root / "s")
 
@@ -187,7 +187,7 @@ def before(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mad
 
 
 def told(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Leave out the bytes, because an incomplete batch is whole in one of two logs."""
+    """Leave out the bytes, because a batch that is cut off in one log is whole in the other."""
     return [{name: one for name, one in row.items() if name != "bytes"} for row in rows]
 
 
@@ -211,7 +211,7 @@ def test_as_of_a_time_it_is_what_the_logs_said_then(whole: Made, before: Made) -
 
 @pytest.mark.cluster
 def test_as_of_a_time_all_answers_are_what_the_logs_said_then(whole: Made, before: Made) -> None:
-    # Nothing is said about these; features and voters did not change.
+    # The answer says nothing about features and voters, because these did not change.
     still = {"tiered_storage", "unread_state", "cluster_quotas", "cluster_acls"}
     still |= {"cluster_credentials", "cluster_features", "cluster_gate", "cluster_voters"}
     still |= {"diverging_replicas"}
@@ -283,7 +283,7 @@ def test_a_moment_is_a_time_or_offsets(tmp_path: Path) -> None:
     for texts in (["noon"], ["2023-11-14", "2023-11-15"], ["2023-11-14", "__consumer_offsets-3=1"]):
         with pytest.raises(ArgumentError, match="as_of: expected one ISO 8601 time"):
             parse_moment(texts)
-    naive = datetime(2023, 11, 14)  # noqa: DTZ001 - as it must not be
+    naive = datetime(2023, 11, 14)  # noqa: DTZ001 - as it must never be
     beyond = datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))
     before = datetime.min.replace(tzinfo=timezone(timedelta(hours=5)))
     twice = {"__consumer_offsets-3": 1, "__consumer_offsets-03": 2}

@@ -1,6 +1,4 @@
-"""In an object store a reader finds one output, wherever an analysis that writes there
-is killed.
-"""
+"""In an object store a reader finds one whole output, wherever the writing analysis is killed."""
 
 from __future__ import annotations
 
@@ -32,14 +30,12 @@ DAY = 24 * 60 * 60
 
 
 class Killed(BaseException):
-    """End a process at once, without any cleanup."""
+    """End a process immediately, without any cleanup."""
 
 
 @dataclass(frozen=True)
 class Ending(Store):
-    """A store that fails after this many changes; ``does`` says whether the failing one takes
-    effect.
-    """
+    """A store that fails after this many changes; ``does``: whether the failing one takes effect."""
 
     calls: list[int] = field(default_factory=lambda: [1 << 30])
     error: type[BaseException] = Killed
@@ -98,7 +94,7 @@ def state(out: Path) -> str:
 
 
 def age(out: Path, run: str, seconds: float) -> None:
-    """Let everything that a run has written be this old."""
+    """Make everything that a run has written this old."""
     for path in out.rglob("*"):
         if run in str(path) and path.is_file():
             when = path.stat().st_mtime - seconds
@@ -110,7 +106,7 @@ def runs(out: Path) -> set[str]:
 
 
 def end_lease(out: Path) -> None:
-    """Let the lease of a killed run be stale."""
+    """Make the lease of a killed run stale."""
     age(out, "_lease", 2 * STALE_SECONDS)
 
 
@@ -139,8 +135,8 @@ def test_ended_at_any_step_a_reader_finds_old_or_new(
         assert steps >= STEPS - 1
         assert state(out) == "new"
     end_lease(out)
-    # In every case the next output is complete. A day later, only files that a reader may still use
-    # remain of the earlier one.
+    # In every case the next output is complete. A day later, only those files of the earlier output
+    # remain that a reader may still use.
     for text in ("1", "2", "3"):
         analyze(Store(out), text)
         assert state(out) == text
@@ -167,7 +163,7 @@ def test_what_fails_is_removed_at_once(out: Path) -> None:
 def test_of_two_at_once_the_last_is_the_output_and_neither_is_touched(out: Path) -> None:
     with store_staging(Store(out)) as one:
         write(one, "one")
-        end_lease(out)  # one is paused for long
+        end_lease(out)  # one run is paused for a long time
         with store_staging(Store(out)) as other:
             write(other, "other")
             other.publish()
@@ -187,7 +183,7 @@ def test_what_is_written_to_within_a_day_is_not_swept(out: Path) -> None:
     with store_staging(Store(out)):
         assert (out / "_staging" / run).exists()
     age(out, run, 120)
-    # A task of that analysis still writes.
+    # A task of that analysis is still writing.
     (out / "runs" / run / "late").touch()
     with store_staging(Store(out)):
         assert (out / "_staging" / run).exists()
@@ -245,7 +241,7 @@ def test_a_store_that_answers_with_what_was_there_before_loses_no_output(tmp_pat
                 write_output(staging.files)
                 staging.files.write("report.html", text.encode())
                 staging.publish()
-                # After this point nobody is told what was published.
+                # After this point, nobody learns what was published.
                 store.way = lambda asked: "gone" if asked.is_read and not asked.is_lease else ""
 
         for text in ("old", "new"):

@@ -1,4 +1,4 @@
-"""The driver merges the sums of all tasks in the order of ranges, each once."""
+"""The driver merges the sums of all tasks, each once, in the order of ranges."""
 
 from __future__ import annotations
 

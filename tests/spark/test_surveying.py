@@ -1,4 +1,4 @@
-"""Surveying a capture in one task or in one task per piece gives the driver the same result."""
+"""The driver gets the same result whether one task or one task per piece surveys a capture."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RANGE_BYTES = 15_000
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a capture of any size be divided."""
+    """Allow captures of any size to be divided."""
     monkeypatch.setattr(capture_job, "LEAST_BYTES", 0)
 
 
@@ -68,7 +68,7 @@ def run_here(
     work: Callable[[int, TaskOutput], Any],
     task_output: TaskOutput,
 ) -> list[CommittedTask[Any]]:
-    """Run tasks in this process, each with pickled work."""
+    """Run tasks in this process, each with its work pickled."""
     tasks.append(count)
     packed = pickle.dumps(work)
     return [

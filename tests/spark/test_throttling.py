@@ -1,4 +1,4 @@
-"""For throttled responses, the answer has the affected clients, and the delay of later requests."""
+"""The answer about throttled responses shows affected clients, and delays of later requests."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def tell(told: Told, client_id: str | None, end: str, exchanges: Exchanges, **mo
 
 
 def expected(exchanges: Exchanges) -> list[tuple[int, int, bool]]:
-    """Return the waiting ms of delayed requests by place, and whether each was sent before.
+    """Return the wait (ms) of each delayed request, and whether it was sent before the response.
 
-    The definition itself, one millisecond after the other.
+    This applies the definition to one millisecond after another.
     """
     muted: dict[int, int] = {}
     for place, (_, answered, throttle) in enumerate(exchanges):
@@ -65,7 +65,7 @@ def expected(exchanges: Exchanges) -> list[tuple[int, int, bool]]:
 
 
 def random_exchanges(seed: int) -> Exchanges:
-    """Draw responses in order, up to five requests before one of them, some throttled."""
+    """Draw responses in order, some of them throttled, with up to five pending requests."""
     chance = random.Random(seed)
     answers = [0]
     for _ in range(40):
@@ -135,7 +135,7 @@ def test_clients_that_are_throttled_and_those_that_do_not_wait(spark: SparkSessi
     told_of = {one.client_id: one for one in latency(tables).collect()}
     slow, piped, log = told_of["slow"], told_of["pipelined"], told_of["logged"]
     assert (slow.throttled, slow.throttled_us, slow.max_us) == (1, 92 * MS, 3 * MS)
-    # The wait of a pipelined request for the previous response stays in its latency.
+    # A pipelined request's wait for the previous response remains part of its latency.
     assert (piped.throttled, piped.pipelined, piped.max_us) == (2, 2, 8 * MS)
     assert (log.throttled, log.max_us) == (0, 95 * MS)
 
@@ -159,6 +159,6 @@ def test_every_response_that_says_for_how_long_is_looked_at(message: str) -> Non
         for one in fields
         if "throttle" in one.name.lower()
     }
-    # If the table has such a row, it is at the top and has one name.
+    # If the table has this row, it is at the top and has one name.
     assert {name for name, _ in names} <= {"ThrottleTimeMs"}
     assert (("ThrottleTimeMs", 0) in names) == (message in throttled_messages()) == bool(names)

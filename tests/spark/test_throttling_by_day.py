@@ -1,4 +1,4 @@
-"""Sums of throttles by day equal the result from all rows, whatever crosses midnight."""
+"""Daily sums of throttles equal the result from all rows, whatever crosses midnight."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def made(search: int) -> Told:
 
 
 def sums_of(told: Told, groups: int, spark: SparkSession) -> pa.Table:
-    """Return the sums of days; each day's rows are in this many groups."""
+    """Return the daily sums; each day's rows are in this many groups."""
     sums = ANSWER.sums
     assert sums is not None
     parts = [sums.part(days.tables(spark)) for days in in_groups(told, groups)]

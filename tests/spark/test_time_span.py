@@ -1,4 +1,4 @@
-"""Answers about a span of time read only rows of that time, and no file of another day."""
+"""Answers about a span of time read only rows from that time, and no files from other days."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ BEGINS_US = int(MIDNIGHT.timestamp() * 1_000_000) - 5_000_000
 
 
 def captures(directory: Path) -> list[Path]:
-    """Write a capture for each of three days, of connections that continue.
+    """Write a capture for each of three days, with connections that continue.
 
-    Only the first names a topic.
+    Only the first capture names a topic.
     """
     traffic = Traffic(directory)
     traffic.now_us = BEGINS_US

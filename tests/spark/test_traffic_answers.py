@@ -79,7 +79,8 @@ def tables(spark: SparkSession) -> AnalysisTables:
     # Two topics, one of them named by its id, and a partition without records.
     both = _produce(("orders", NO_ID, [300, None]), (None, ORDERS_ID, [20]), (HOSTILE, None, [50]))
     told.exchange(("app", APP), "Produce", 20_000, 9_000, both, {}, sizes=(500, 30))
-    # Four fetches: records after 2 ms; none after the whole wait; none, but early; a few, but late.
+    # Four fetches: records after 2 ms; no records after the whole wait; none, but early; a few, but
+    # late.
     got = _fetched((None, ORDERS_ID, [200]), (None, UNKNOWN_ID, [70]))
     told.exchange(("app", APP), "Fetch", 30_000, 2_000, WAITS, got, sizes=(80, 400))
     told.exchange(("app", APP), "Fetch", 40_000, 500_000, WAITS, _fetched(("orders", None, [0])))
@@ -88,7 +89,7 @@ def tables(spark: SparkSession) -> AnalysisTables:
     told.exchange(("app", APP), "Fetch", 700_000, 600_000, WAITS, _fetched(("orders", None, [10])))
     longest = {"max_wait_ms": 2**31 - 1, "min_bytes": 2**31 - 1}
     told.exchange(("app", "10.0.0.9:50003"), "Fetch", 0, 1_000, longest, {}, sizes=(0, 0))
-    # A fetch over midnight UTC (START_US is 22:13:20) that fails for two partitions.
+    # A fetch across midnight UTC (START_US is 22:13:20) that fails for two partitions.
     midnight = DAY - START_US % DAY
     told.exchange(
         ("app", APP), "Fetch", midnight - 500, 1_000, WAITS,
@@ -132,7 +133,7 @@ def test_the_bytes_of_topics_and_of_what_has_none_are_those_of_the_frames(
     assert topics.pop((0, "orders", None)) == (4, 320, 210)
     assert topics.pop((0, HOSTILE, None)) == (1, 50, 0)
     assert topics.pop((0, None, UNKNOWN_ID)) == (1, 0, 70)
-    # The fetch over midnight was sent on one day, but counts on the day of its records.
+    # The fetch across midnight was sent on one day, but counts on the day of its records.
     assert topics.pop((1, "orders", None)) == (1, 0, 40)
     assert topics.pop((1, None, None)) == (0, 0, 50)
     # Metadata, three fetches without records, three heartbeats.

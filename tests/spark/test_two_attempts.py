@@ -1,7 +1,7 @@
-"""If two attempts of a task run at once, only one counts, so each row occurs once.
+"""If two attempts of a task run at the same time, only one counts, so each row occurs once.
 
-Spark starts a second attempt of a slow task, and does not wait for the attempt that lost. Here the
-losing attempt begins first, and the other one does all its work meanwhile.
+Spark starts a second attempt of a slow task, and does not wait for the attempt that lost. In this
+test the losing attempt begins first, and the other one does all its work meanwhile.
 """
 
 from __future__ import annotations

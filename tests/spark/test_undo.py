@@ -31,7 +31,7 @@ LOG = Partition("orders", 0)
 
 @pytest.fixture(autouse=True)
 def few_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make few tables: the possible tables are hundreds, one for each message."""
+    """Make few tables, because each of the hundreds of messages would have one."""
     monkeypatch.setattr(layout, "possible_tables", lambda: [*layout.ALWAYS, MESSAGE])
 
 
@@ -106,7 +106,7 @@ def test_what_is_undone_is_as_if_it_had_never_been(tables: GrownTables) -> None:
     assert second != run
     assert [*map(len, rows(tables).values())] == [*map(len, after.values())] == [3, 3, 3]
     assert plain(tables) == 3
-    # Nothing of the first analysis remains.
+    # Nothing remains of the first analysis.
     assert not [*tables.out.entries(f"tables/frames/analysis={run}")]
     assert not tables.out.exists(f"runs/{run}/facts.json")
 
@@ -159,7 +159,7 @@ def test_what_is_killed_is_completed(
     assert plain(tables) == 2
     analyze(tables, "three")
     assert plain(tables) == (3 if step == "note_tables" else 2)
-    # A reader of files that a table had until now can continue.
+    # A reader of files that the table had until now can continue.
     assert [*tables.out.entries(f"tables/frames/analysis={run}")]
     analyze(tables, "four")
     is_left = next(iter(tables.out.entries(f"tables/frames/analysis={run}")), None) is not None
@@ -168,7 +168,7 @@ def test_what_is_killed_is_completed(
 
 @pytest.mark.slow
 def test_what_was_joined_before_is_not_in_the_way(tmp_path: Path) -> None:
-    """The last analysis is joined with others only after another one is added."""
+    """The files of the last analysis are joined only after another analysis is added."""
     tables = DeltaTables(OutputDirectory(str(tmp_path / "out")))
     runs = [analyze(tables, str(number), number // 6) for number in range(9)]
     before = rows(tables)

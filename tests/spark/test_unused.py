@@ -1,4 +1,4 @@
-"""A topic or group with any use does not count as unused; the answers never claim proof."""
+"""A topic or group that is used in any way does not count as unused; answers claim no proof."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 HOUR, DAY = 3_600_000, 86_400_000
-# The use of each topic, if any; the topic's name says which use.
+# How each topic is used, if it is; the topic's name says how.
 USED = (
     *("wanted-by-a-member", "held-by-a-member", "committed-an-hour-ago", "committed-last-week"),
     *("pending", "unreadable-time", "fetched", "fetched-by-id", "share-fetched", "answered"),

@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 KEYS = ("analysis", "client_id")
 HOUR = timedelta(hours=1)
-# Three days, two of which are over.
+# There are three days, two of which are over.
 HOURS = times(72)
 
 
 class Killed(BaseException):
-    """End a process at once, without any cleanup."""
+    """End a process immediately, without any cleanup."""
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def out(tmp_path: Path) -> OutputDirectory:
 
 
 def rows(out: OutputDirectory, name: str = "frames") -> list[tuple[Any, ...]]:
-    """Return the rows that a reader finds, by each way of reading."""
+    """Return the rows that a reader finds in each way of reading."""
     table = TableLog(out, name).open()
     assert table is not None
     plain = sorted(tuple(row[key] for key in KEYS) for row in table.to_pyarrow_table().to_pylist())
@@ -111,7 +111,7 @@ def test_joining_keeps_every_row_and_makes_one_file_a_day(
     before = rows(out), rows(out, MESSAGE)
     compact(out)
     assert (rows(out), rows(out, MESSAGE)) == before
-    # One file for each day, and the last analysis, which can still be removed.
+    # There is one file for each day, and the last analysis, which can still be removed.
     assert [len(files(out, name)) for name in ("frames", MESSAGE, "connections")] == [3, 3, 3]
     # Joined files are joined again only after enough new files have come.
     assert not [*to_join(out)]
@@ -154,7 +154,7 @@ def test_a_store_is_kept_small_too() -> None:
 @pytest.mark.long
 @pytest.mark.slow
 def test_appends_cost_the_same_however_many_are_in(out: OutputDirectory) -> None:
-    """The number of files and rows that an analysis writes stays constant as tables grow."""
+    """As tables grow, an analysis keeps writing the same number of files and rows."""
     written = []
     for hour in range(HOURS):
         append_hours(out, 1, NOON + hour * HOUR)

@@ -92,7 +92,7 @@ def test_from_a_bucket_into_a_bucket_is_the_same_as_here(
     assert f"1 file was not read and left out: {wrong}: neither pcap nor pcapng" in ran.stdout
     found = output(out)
     assert f"Tables: {found.where('tables')}\nReport: {found.where('report.html')}\n" in ran.stdout
-    # The bucket has nothing else.
+    # The bucket contains nothing else.
     others = {"current.json", f"_staging/{found.place.url.rpartition('/')[2]}"}
     entries = [one.name for one in OutputDirectory(out).entries()]
     assert {name for name in entries if not name.startswith("runs/")} == others
@@ -112,7 +112,7 @@ def test_from_a_bucket_into_a_bucket_is_the_same_as_here(
     assert {row["source"] for row in tables[1]["frames"]} == set(urls)
     told = json.loads((tmp_path / "there/tables/_SUCCESS").read_text())
     assert sorted(told["sources"]) == sorted([wrong, *urls])
-    # The rows that Spark read there in the same process.
+    # The rows that Spark read from the bucket in the same process.
     counts = json.loads(ran.stdout.splitlines()[-1])
     assert counts == {
         "requests": found.dataset("frames").count_rows(pc.field("direction") == "request"),

@@ -55,7 +55,7 @@ def grown(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def stored(out: Path) -> Output:
-    """Return an output as one that is in a store."""
+    """Return an output as if it were in a store."""
     found = output_of(out)
     assert isinstance(found, DeltaOutput)
     return InStore(found.place, found.out)
@@ -72,7 +72,7 @@ def told(result: AnswerResult) -> list[str]:
 
 @pytest.fixture
 def columns_read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str]]]:
-    """Return the tables that are read by tasks, each with its columns."""
+    """Return the tables that tasks read, each with its columns."""
     read: list[tuple[str, list[str]]] = []
     by_tasks = dataframes.read_by_tasks
 
@@ -114,7 +114,7 @@ def test_only_used_columns_are_read(
     assert sorted(map(repr, rows)) == sorted(map(repr, expected))
     assert columns_read[0] == ("frames", ["direction", "client_id", "size"])
     assert len(columns_read[1][1]) > 20
-    # A count needs no column, and one is read.
+    # A count needs no column, but one is read.
     columns_read.clear()
 
     def count(read_table: Read) -> DataFrame:

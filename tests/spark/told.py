@@ -31,7 +31,7 @@ class Told:
         self._next: Counter[tuple[str, str]] = Counter()
 
     def connection(self, client: str, first_us: int, last_us: int, **more: Any) -> str:
-        """Return a connection of a client's end, known as Kafka and captured from start to end."""
+        """Return a client's connection that is known as Kafka and captured from start to end."""
         row = {
             "connection": f"{client}>{BROKER}",
             "client": client,

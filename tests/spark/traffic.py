@@ -98,7 +98,7 @@ class Traffic:
         self.send(connection, "response", response(answer, version, correlation_id))
 
     def rotate(self) -> None:
-        """Let the next frame begin another file."""
+        """Begin another file with the next frame."""
         self.writer.max_bytes = 0
         self.writer._next_file()
         self.writer.max_bytes = 2**30
@@ -114,9 +114,7 @@ class Traffic:
 def record_batch(
     *records: tuple[bytes | None, bytes | None, list[tuple[bytes, bytes | None]]],
 ) -> bytes:
-    """Return an uncompressed batch of magic 2 with base offset 100: each record's key, value,
-    headers.
-    """
+    """Return an uncompressed batch (magic 2, base offset 100) with these keys, values and headers."""
     body = b"".join(_record(number, *one) for number, one in enumerate(records))
     head = struct.pack(
         ">hiqqqhii", 0, len(records) - 1, 1_700_000_000_000, 1_700_000_000_000, -1, -1, -1,

@@ -1,4 +1,4 @@
-"""Options in the form in which the column functions read them."""
+"""Options in the form that the column functions read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions work on Spark Connect and in streams, as their page says.
+"""The functions work on Spark Connect and in streams, as docs/spark-functions.md says.
 
 With PySpark 4.0 they raise an error in both cases.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
-# A separate process, because one with a classic session can have no other kind.
+# A separate process, because a process with a classic session cannot have another kind.
 CLIENT = """
 import json
 from tests.docs.test_spark_functions_page import follow

@@ -1,4 +1,4 @@
-"""Functions that take the message's name from a column equal those with a fixed message."""
+"""Functions that read the message's name from a column return the same as with a fixed name."""
 
 from __future__ import annotations
 

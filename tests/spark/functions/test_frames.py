@@ -1,4 +1,4 @@
-"""Whole frames in a column equal the results of the readers of one frame."""
+"""Reading whole frames in a column returns the same as reading each frame alone."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_header_3_says_which_client_instance_it_is(tmp_path: Path) -> None:
     finally:
         use_catalog(None)
     assert (row["header_version"], row["client_instance_id"]) == (3, uuid_text(instance))
-    # This is no unknown tag.
+    # This tag is known.
     assert row["header_unknown_tagged_fields"] == []
 
 

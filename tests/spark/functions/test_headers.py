@@ -1,4 +1,4 @@
-"""Typed record headers in a column equal the results of the conventions, row by row."""
+"""Typed record headers in a column equal what the conventions return, row by row."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def spark_value(made: Any) -> Any:
 
 
 def same(found: Any, expected: Any) -> bool:
-    """Return whether a Variant can hold a value: text keys, with numbers and times in range."""
+    """Return whether a Variant can hold a value: string keys, and numbers and times in range."""
     if isinstance(expected, list):
         return len(found) == len(expected) and all(map(same, found, expected))
     if isinstance(expected, dict):
@@ -140,7 +140,7 @@ def test_a_part_of_a_column_is_read_as_a_column(kind: pa.DataType) -> None:
 
 
 def wide(value: int, bits: int) -> dict[str, Any]:
-    """Return a power of two of the types that have more bits than that, without the sign."""
+    """Return a power of two in each type that has enough bits for it besides the sign."""
     ints = {"byte": 8, "short": 16, "int": 32, "long": 64}
     return {"float": float(value), "double": float(value)} | {
         name: value for name, size in ints.items() if bits < size - 1

@@ -1,4 +1,4 @@
-"""What only Spark can show: the functions are sent to workers with their caller's catalog."""
+"""Only Spark can show this: functions are sent to workers with their caller's catalog."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_function_takes_the_catalog_along_that_its_caller_had(
         text = from_kafka(F.lit(ping), "PingRequest", 0).text
     finally:
         use_catalog(None)
-    # Both are in one query, and so in one worker.
+    # Both are in one query, and therefore in one worker.
     bundled = from_kafka_variant(F.lit(b""), F.lit("PingRequest"), F.lit(0), {"mode": "permissive"})
     why = F.variant_get(bundled, "$._corrupt_record.reason", "string")
     (row,) = spark.range(1).select(text.alias("text"), why.alias("why")).collect()

@@ -1,4 +1,4 @@
-"""Record batches in a column equal the results of the row reader, and Kafka's Java vectors."""
+"""Record batches in a column equal the row reader's results, and Kafka's Java vectors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reference(data: bytes | None, columns: tuple[str, ...] = COLUMNS) -> Any:
 
 @pytest.mark.parametrize("columns", [COLUMNS, ALL, ("value",), ("offset", "magic")])
 def test_each_row_is_what_decode_records_makes_of_its_bytes(columns: tuple[str, ...]) -> None:
-    # Magic 0 to 2 and every compression type, mixed, with empty rows between them.
+    # All magic values (0 to 2) and compression types, mixed, with empty rows between them.
     rows: list[bytes | None] = [bytes.fromhex(one["hex"]) for one in VECTORS[::7]]
     rows[3:3] = [None, b"", ONE + ONE, ONE[:-3], ONE + ONE[:20]]
     found = record_lists(columns, FAILFAST, pa.array(rows, pa.binary()))

@@ -1,4 +1,4 @@
-"""PySpark's own reader reads the same values from the Variants that flexwire writes."""
+"""PySpark's own reader reads the original values from the Variants that flexwire writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draw random logs of groups: every record of every type of group, if Kafka would load it."""
+"""Draw random logs of groups, with all records of all group types that Kafka would load."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Written:
 
 
 def _made(of: Any, value: Value) -> Any:
-    """Make a message from plain values; nested structures get the class of their list."""
+    """Make a message from plain values; nested structures get the class that their list needs."""
     nested = {
         "members": "MemberMetadata",
         "assigned_partitions": "TopicPartitions",
@@ -133,7 +133,7 @@ class Author:
         yield CLASSIC, {"group": group}, self.drawn.choice([None, value, value])
 
     def _any(self, group: str) -> Iterator[tuple[str, Key, Value | None]]:
-        """Write any record of an existing group, except those that add or remove a member."""
+        """Write any record for an existing group, except those that add or remove a member."""
         there = self.groups.by_id.get(group)
         record = self.drawn.choice([*PARTS])
         kind, part = PARTS[record]
@@ -165,7 +165,7 @@ class Author:
             yield self._record(kind, EPOCH, group, member)
 
     def _delete(self, group: str) -> Iterator[tuple[str, Key, Value | None]]:
-        """Delete a group, and sometimes replace it by a classic one, as a downgrade does."""
+        """Delete a group, and sometimes replace it with a classic one, as a downgrade does."""
         there = self.groups.by_id.get(group)
         if there is None or there.value is not None:
             return
@@ -210,7 +210,7 @@ class Author:
 
 
 def _said(value: Value, version: int) -> Value:
-    """Clear fields of a classic group that values of a version cannot hold."""
+    """Clear those fields of a classic group that its value cannot hold in this version."""
     since = {"rebalance_timeout": (1, -1), "group_instance_id": (3, None)}
     members = [
         {

@@ -16,7 +16,7 @@ Value: TypeAlias = dict[str, Any]
 CLASSIC: Final = "GroupMetadata"
 TYPES: Final = ("Consumer", "Share", "Streams")
 LEFT: Final = -1
-"""The member epoch of a leaving member, and the assignment epoch of a group without one."""
+"""The epoch of a member that leaves, which is also the assignment epoch of a group without one."""
 
 # The type of a record, by its name after "ConsumerGroup", "ShareGroup" or "StreamsGroup".
 EPOCH, MEMBER, CURRENT = "Metadata", "MemberMetadata", "CurrentMemberAssignment"
@@ -63,7 +63,7 @@ class Group:
 
     @property
     def is_simple(self) -> bool:
-        """True if Kafka silently replaces this group by a consumer group."""
+        """True if Kafka silently replaces this group with a consumer group."""
         return self.value is not None and not (self.value["protocol_type"] or self.value["members"])
 
 
@@ -96,7 +96,7 @@ class Groups:
             group.target_epoch = LEFT if value is None else value["assignment_epoch"]
 
     def _group(self, kind: str, name: str, *, is_made: bool) -> Group | None:
-        """Find the group of a record; return None if a tombstone has none."""
+        """Find the group of a record; return None for a tombstone without a group."""
         group = self.by_id.get(name)
         if group is None and not is_made:
             return None

@@ -1,4 +1,4 @@
-"""Logs of internal topics, made of records that the project's own codec wrote."""
+"""Logs of internal topics, made from records that the project's own codec wrote."""
 
 from __future__ import annotations
 

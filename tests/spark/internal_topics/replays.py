@@ -3,7 +3,7 @@
 `NewCoordinator` is the coordinator of 4.x, which behaves equally while it runs and when it loads
 (`OffsetMetadataManager`, `replay` and `replayEndTransactionMarker`). `OldLoading` is how 3.x loads
 a log (`GroupMetadataManager.doLoadGroupsAndOffsets`), and `OldRunning` is its state while it runs
-(`GroupMetadata`). The two differ about a tombstone within a transaction.
+(`GroupMetadata`). The two treat a tombstone within a transaction differently.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Key: TypeAlias = tuple[str, int]
 Told: TypeAlias = dict[Key, tuple[int | None, tuple[tuple[int, int], ...]]]
-"""By group and partition: the committed offset, and the pending offsets by producer."""
+"""The committed offset of each group and partition, and the pending offsets by producer."""
 
 COMMIT, WITHIN, EXPIRE, REMOVE, END, ABORT = "commit", "within", "expire", "remove", "end", "abort"
 TOMBSTONES = (EXPIRE, REMOVE)

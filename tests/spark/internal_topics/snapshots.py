@@ -68,7 +68,7 @@ def compared(spark: SparkSession, logs: Path, most: int = 100) -> list[int]:
 
 
 def living(file: str, rows: DataFrame) -> list[str]:
-    """Return the rows of existing objects, sorted, without facts that only a log has."""
+    """Return the rows of existing objects, sorted, without facts that only a log contains."""
     rows = rows.where(f"not ({OVER[file]})") if file in OVER else rows
     rows = rows.drop(*UNSAID, *(OF_PRODUCER_IDS if file == "producer_ids" else ()))
     return sorted(map(str, rows.collect()))

@@ -39,7 +39,7 @@ def fates(before: Fates, batches: list[Batch], start: int) -> Fates:
 
 @dataclass
 class Share:
-    """A share partition; ``is_odd`` if no coordinator writes such records."""
+    """A share partition; ``is_odd`` means that no coordinator writes such records."""
 
     snapshot_epoch: int
     state_epoch: int

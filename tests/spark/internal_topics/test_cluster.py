@@ -1,4 +1,4 @@
-"""A cluster's state, computed by hand, follows from its records one after the other."""
+"""A cluster's state after each record is as it was computed by hand."""
 
 from __future__ import annotations
 

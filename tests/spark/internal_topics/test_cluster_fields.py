@@ -61,7 +61,7 @@ def test_every_field_that_a_view_names_is_in_the_catalog(view: str) -> None:
         assert {*fields} <= there
         secret = {one.attributes[0] for one in credential_fields(name) if not one.if_secret}
         assert not secret & {*fields}
-    # The answer does not have the columns of the view in its file.
+    # The answer in this file has other columns than the view.
     columns = of_module.get("VIEW_COLUMNS" if not prefix else f"{prefix}COLUMNS")
     columns = of_module["COLUMNS"] if columns is None else columns
     names = [one.name for one in columns]
@@ -77,7 +77,7 @@ def test_names_of_messages_stand_in_constants_alone() -> None:
 
 
 def test_what_becomes_of_transactions() -> None:
-    """Transactions: one ends, one is aborted, a newer one follows one, and one is open."""
+    """Four transactions: one ends, one is aborted, one is replaced by a newer one, one is open."""
     ended = [(BEGIN, 1), (END, 5), (BEGIN, 6), (ABORT, 9)]
     assert transactions(ended) == ([(6, 9)], [])
     assert transactions([*ended, (BEGIN, 12), (BEGIN, 15)]) == ([(6, 9)], [(12, 15), (15, None)])
@@ -86,5 +86,5 @@ def test_what_becomes_of_transactions() -> None:
 
 
 def test_java_finds_secrets_as_python_does() -> None:
-    """Nothing in the pattern has another meaning in Java."""
+    """The pattern means the same in Java."""
     assert not re.search(r"\(\?[^:]|\\[zZAGQEpPhHRX]|\+\+|\*\+|\?\+|&&", SECRET_CONFIG)

@@ -65,7 +65,7 @@ def test_voters_of_snapshots_and_what_is_not_known(spark: SparkSession, tmp_path
 
     kept = snapshot([NOTHING], controls=quorum(1, 1, 2, 3))
     there = write(tmp_path / "one", {"4": DYNAMIC[len(STATIC) :], "7-1": kept})
-    # The log continues after the snapshot, and decides about earlier offsets.
+    # The log continues after the snapshot, and determines the voters at earlier offsets.
     assert [row[0] for row in shown(spark, there, offset=8)] == [1, 2, 3]
     assert {row[4] for row in shown(spark, there, offset=8)} == {None}
     assert [row[0] for row in shown(spark, there)] == [2]

@@ -1,4 +1,4 @@
-"""Views of random logs agree with a coordinator that reads them in order."""
+"""Views of random logs agree with a coordinator that reads the logs in order."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def written(
 
 
 def check(log: InternalLog, truths: list[Told]) -> tuple[int, int]:
-    """Compare the facts that claim to be known with each truth.
+    """Compare the facts that a view claims to know with each possible truth.
 
     Return how many rows are fully known, and how many are not.
     """
@@ -136,7 +136,7 @@ def test_commits_at_any_moment_are_those_of_coordinators(
         assert unknown == 0 if version == NEW else known > unknown > 0
 
 
-# As many partitions as two logs have; each moment is one query.
+# As many partitions as in two logs; each moment takes one query.
 @pytest.mark.parametrize(
     "seed", [1, *(pytest.param(n, marks=pytest.mark.cluster) for n in (2, 3, 4, 5))]
 )
@@ -145,7 +145,7 @@ def test_of_a_compacted_log_only_what_is_true_is_known(
 ) -> None:
     drawn = random.Random(seed)
     every = [events(drawn, partition) for partition in range(2 * PARTITIONS)]
-    # From one log nothing is removed. No file says how far the cleaner came.
+    # Nothing is removed from one of the logs. No file says how far the cleaner got.
     removed = [
         compacted(some, drawn.choice([EVENTS, EVENTS // 2, EVENTS // 10]) if number else 0, drawn)
         for number, some in enumerate(every)
@@ -158,7 +158,7 @@ def test_of_a_compacted_log_only_what_is_true_is_known(
     moments, exact = [dict[int, int]()], 0
     for most in (EVENTS, EVENTS // 3, 12):
         moments += [{number: drawn.randrange(most) for number in range(len(every))}]
-    # The same directly after the last gap, which the cleaner may not have reached.
+    # The same offset directly after the last gap, which the cleaner may not have reached.
     lasts = [max({*gone, *emptied}, default=0) for gone, emptied in removed]
     moments += [{number: at + 1 for number, at in enumerate(lasts)}]
     for moment in [moments[0], *(one | {last: 2} for one in moments[1:])]:
@@ -294,7 +294,7 @@ def state(batches: list[tuple[int, int, int, int]], start: int) -> list[tuple[in
 
 
 def random_batches(count: int) -> list[tuple[list[tuple[int, int, int, int]], int]]:
-    """Draw lists of overlapping batches, and start offsets; some batches no broker writes."""
+    """Draw lists of overlapping batches, and start offsets; no broker writes some of these."""
     drawn = random.Random(5)
     cases = []
     for _ in range(count):

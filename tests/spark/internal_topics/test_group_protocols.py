@@ -81,7 +81,7 @@ def test_only_what_is_written_blocks_a_group(spark: SparkSession, tmp_path: Path
         "moved": ("uses it already", "consumer", None, None, 1, None),
     }
     assert all(row["is_known"] and row["reason"] for row in rows)
-    # The worst verdicts come first.
+    # The most serious verdicts come first.
     assert [row["group"] for row in rows[:2]] == ["connect", "odd"]
     by_group = {row["group"]: row for row in rows}
     assert by_group["plain"]["client_ids"] == ["c-0", "c-1"]

@@ -34,7 +34,7 @@ PIECE = 1 << 13
 
 
 def damaged_log(root: Path, topic: InternalTopic, different: int = 999, damages: int = 2) -> Path:
-    """Write a topic's records as brokers did; one in ``damages`` is damaged in a valid batch."""
+    """Write a topic's records as brokers did; those in ``damages`` are damaged in a valid batch."""
     chance, real = random.Random(topic), real_records(topic)[:different]
     made = MadeTopic(topic.topic)
     for _ in range(100):
@@ -220,7 +220,7 @@ def test_so_do_views_and_what_is_unreadable(spark: SparkSession, tmp_path: Path)
     assert same(last_commits(log), last_commits(rows)) > 1
     assert same(groups(log), groups(rows)) > 1
     assert same(group_members(log), group_members(rows)) > 1
-    # The counted rows are not those of the files.
+    # The counted rows are not the rows in the files.
     less = replace(log, rows=log.rows.where("offset < 100"))
     found = less.typed(FIELDS, ["is_tombstone"])
     assert found.columns[:3] == ["partition", "offset", "is_tombstone"]

@@ -1,4 +1,4 @@
-"""In Spark, `internal_records` keeps columns, adds new ones, and refuses wrong ones."""
+"""In Spark, `internal_records` keeps columns, adds new ones, and refuses invalid ones."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def replayed(log: list[Written], until: int) -> Groups:
 
 
 def of_group(group: Group) -> tuple[Any, ...]:
-    """Return the row of `groups`: type, protocol type, epoch, members, whether it is known."""
+    """Return a row of `groups`: type, protocol type, epoch, members, and whether it is known."""
     if group.value is not None:
         value = group.value
         return "classic", value["protocol_type"], value["generation"], len(value["members"]), True
@@ -87,7 +87,7 @@ def of_member(kind: str, member: Member) -> tuple[Any, ...]:
     """Return the row of `group_members` for a member of a group that is not classic."""
     told, has = member.told or {}, member.has or {}
     fields = ("instance_id", "rack_id", "client_id", "client_host", "subscribed_topic_names")
-    # If no record has these values, Kafka uses others: null, an empty text, an empty list.
+    # If no record has these values, Kafka uses null, an empty string or an empty list.
     missing = {"instance_id": "" if member.told and kind != "share" else None}
     lists = has.get("assigned_partitions") or has.get("active_tasks") or ()
     assigned = [
@@ -141,7 +141,7 @@ def found(log: InternalLog) -> tuple[Rows, Rows]:
 
 
 def unique(rows: list[Any], *names: str) -> list[Any]:
-    """Return the known rows, or one row of each key."""
+    """Return the known rows, or one row for each key."""
     known = [row for row in rows if row.is_known]
     keys = {tuple(row[name] for name in names) for row in known}
     assert len(keys) == len(known)
@@ -200,8 +200,8 @@ def test_groups_and_members_are_those_of_a_coordinator(
 def compacted(log: list[Written], bound: int, drawn: random.Random) -> set[int]:
     """Remove what a cleaner may remove up to ``bound``: replaced records and tombstones.
 
-    Tombstones of classic groups remain. Without them the replaced groups would exist again, also
-    for a coordinator that loads the log.
+    The tombstones of classic groups remain. Without them the replaced groups would exist again,
+    also for a coordinator that loads the log.
     """
     last = {one.encoded()[0]: at for at, one in enumerate(log[:bound])}
     return {

@@ -1,4 +1,4 @@
-"""Records of captures and of Spark's own Kafka source are decoded like those of logs."""
+"""Records from captures and from Spark's own Kafka source are decoded like those from logs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def table(path: Path) -> Path:
         {**fetched[0], "topic": "orders"},
         {**fetched[0], "source": "produce", "offset": 17},
         {**fetched[0], "offset": 18, "key": COMMIT, "is_control": True, "is_transactional": True},
-        # These have no record: an empty batch, and bytes that are not a batch.
+        # An empty batch, and bytes that are not a batch, have no record.
         {**fetched[0], "offset": None, "key": None, "value": None},
         {"source": "fetch", "topic": OFFSETS, "partition": 2, "error": "damaged", "bytes": b"x"},
     ]

@@ -1,4 +1,4 @@
-"""The first record after a moment is found, and so is the age of a record."""
+"""The first record after a moment is found, and the age of a record is computed."""
 
 from __future__ import annotations
 

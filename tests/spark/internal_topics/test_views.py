@@ -1,4 +1,4 @@
-"""Views of logs have the state that was computed by hand."""
+"""Views of logs return the state that was computed by hand."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def commits_log(root: Path, removed: Collection[int] = ()) -> Path:
     made.add(*commit(2, 3), producer=9)
     made.add(*commit(3, 1))
     made.add(*commit(3, None))
-    # A tombstone also removes a pending commit, even if that commit's transaction ends later.
+    # A tombstone also removes a pending commit, even if the commit's transaction ends later.
     made.add(*commit(4, 2), producer=7)
     made.add(*commit(4, None))
     assert made.end(7, commit=True) == 11
@@ -129,8 +129,8 @@ def test_where_the_log_was_compacted_an_earlier_moment_may_be_unknown(
     root = commits_log(tmp_path, removed=(0, 1, 4, 7, 8))
     log = open_log(spark, root, "consumer-offsets", offsets={0: 7})
     assert (log.until, log.cleaned, log.whole, log.incomplete) == ({0: 7}, {0: 9}, {0: 0}, (0,))
-    # The other groups have later records, and other records of them may have existed before offset
-    # 7. The commit that was pending at 7 may have replaced another one.
+    # The other groups have later records, and may have had other records before offset 7. The
+    # commit that was pending at 7 may have replaced another one.
     assert found(log) == {0: (4, []), 2: None, 4: None, 5: None, 6: None}
     assert {row.pending for row in last_commits(log).collect()} == {None}
     now = open_log(spark, root, "consumer-offsets")

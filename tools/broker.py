@@ -1,8 +1,9 @@
-"""A real Kafka broker on loopback: one combined KRaft node that ends with its caller.
+"""A real Kafka broker on loopback: a single combined KRaft node that ends with its caller.
 
 ``python -m tools.broker 4.4.0 DIRECTORY`` prints the address when the broker has started. It stops
-the broker at the end of standard input, and so also when the process at the other end is killed.
-The log directory is ``DIRECTORY/data``, and the broker's output goes to ``DIRECTORY/broker.log``.
+the broker at the end of standard input, which is also reached if the process at the other end is
+killed. The log directory is ``DIRECTORY/data``, and the broker's output goes to
+``DIRECTORY/broker.log``.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ REQUEST_LOG = (
     "-Dorg.slf4j.simpleLogger.showDateTime=true "
     '"-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSSZ"'
 )
-"""Options of Java with which a broker logs its requests: slf4j-simple's own way to say so."""
-# If this is set to nothing, the voters are in the log and may change (KIP-853).
+"""Java options with which a broker logs its requests, in the form that slf4j-simple needs."""
+# If this setting is empty, the voters are in the log and may change (KIP-853).
 _VOTERS = "controller.quorum.voters"
 _STORAGE = "org.apache.kafka.server.log.remote.storage"
 _JAVA = (
@@ -65,7 +66,7 @@ _JAVA = (
 def broker(
     version: str, directory: Path, settings: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """Yield the address of a broker that runs during the block; `RuntimeError` if it fails.
+    """Yield the address of a broker that runs during the block; raise `RuntimeError` if it fails.
 
     ``settings`` are the broker's own, as in ``server.properties``, and three others: `CLUSTER_ID`
     is the id of the cluster to which a node belongs, `CLASS_PATH` is for plug-ins, and
@@ -82,16 +83,16 @@ def broker(
 
 
 def jars(version: str) -> Path:
-    """Return the directory of a broker's jars."""
+    """Return the directory with a broker's jars."""
     wanted = (f"org.apache.kafka:kafka_2.13:{version}", "org.slf4j:slf4j-simple:1.7.36")
     # One logging library is enough, and 3.9 includes its own.
     return Jars(f"kafka-{version}", wanted, ("org.slf4j:slf4j-reload4j",)).bring()
 
 
 def tiered(directory: Path) -> dict[str, str]:
-    """Return the settings of a `TIERED` broker whose tier is below a directory."""
+    """Return the settings for a `TIERED` broker whose tier is below a directory."""
     asked = (f"org.apache.kafka:kafka-storage:{TIERED}:test",)
-    # The broker's own jars have everything that the tier needs.
+    # The broker's own jars include everything that the tier needs.
     storage = Jars(f"kafka-tier-{TIERED}", asked, ("*:*",)).bring()
     return {
         "remote.log.storage.system.enable": "true",

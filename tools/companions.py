@@ -1,4 +1,4 @@
-"""Run programs beside a caller that end with it, even if the caller is killed.
+"""Run programs next to a caller, which end with the caller even if it is killed.
 
 The caller holds the other end of their standard input and sends nothing. They stop when the input
 is closed. Their first line is their address.
@@ -25,9 +25,9 @@ _SHOWN = 4000
 
 @contextlib.contextmanager
 def companion(module: str, given: list[str], log: Path) -> Iterator[str]:
-    """Yield the first line of a module's program, which runs meanwhile; `RuntimeError` if it fails.
+    """Yield the first line of a module's program while it runs; raise `RuntimeError` if it fails.
 
-    ``log`` is the file with the reasons of a failure.
+    ``log`` is the file that shows why a program failed.
     """
     with subprocess.Popen(
         [sys.executable, "-m", module, *given],
@@ -36,7 +36,7 @@ def companion(module: str, given: list[str], log: Path) -> Iterator[str]:
         text=True,
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
-        # Ctrl-C is for the caller, which then closes the program's input.
+        # Only the caller receives Ctrl-C, and then closes the program's input.
         start_new_session=True,
     ) as process:
         assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - pipes

@@ -17,7 +17,7 @@ from tools.broker import jars
 ROOT = Path(__file__).parents[1]
 PROGRAM = ROOT / "tools" / "java" / "ConfigNames.java"
 OUT = ROOT / "src" / "flexwire" / "protocol" / "configurations.json"
-# The last release before 4.0, and the catalog's later releases: add new ones.
+# The last release before 4.0, and the catalog's later releases; add new ones here.
 RELEASES = ("3.9.2", "4.0.0", "4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0")
 
 
@@ -30,7 +30,7 @@ def names(release: str) -> set[tuple[str, str]]:
 
 
 def written(known: dict[str, set[tuple[str, str]]]) -> str:
-    """Return the file's text: the first and the last release with each name, by kind.
+    """Return the content of the file: the first and the last release with each name, by kind.
 
     Raises `ValueError` if a release has a removed name again, because the file cannot express that.
     """
@@ -42,7 +42,7 @@ def written(known: dict[str, set[tuple[str, str]]]) -> str:
             msg = f"{of} {name} is known in {[releases[one] for one in having]}: it came back"
             raise ValueError(msg)
         found[of][name] = (releases[having[0]], releases[having[-1]])
-    # One name on each line, so that a change of the file is easy to read.
+    # One name on each line, so that a change to the file is easy to read.
     parts = [
         f"{json.dumps(of)}: {{\n"
         + ",\n".join(f"{json.dumps(name)}: {json.dumps(ends)}" for name, ends in known_of.items())

@@ -1,4 +1,4 @@
-"""Unpack programs of Debian's packages below ``.build/debian``, without installing anything.
+"""Unpack programs from Debian packages below ``.build/debian``, without installing anything.
 
 It needs ``apt-get`` and ``dpkg``, but neither root nor the machine's package lists. Downloads are
 resolved against the installed packages, or against nothing for another architecture. If a program
@@ -28,7 +28,7 @@ MOST_SECONDS = 900
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """A set of packages and its name."""
+    """A set of packages, with a name."""
 
     name: str
     packages: tuple[str, ...]
@@ -37,10 +37,10 @@ class Programs:
     are_sources: bool = False
     """True if the archives of the packages' sources are downloaded, as their authors made them."""
     suite: str = ""
-    """The release of Debian that has the packages. If empty, this machine's release."""
+    """The Debian release that has the packages. If empty, this machine's release."""
 
     def bring(self) -> Path:
-        """Return the directory that replaces ``/``; `SystemExit` says why packages are missing."""
+        """Return the directory that replaces ``/``; raise `SystemExit` if packages are missing."""
         kind = [self.architecture, "sources" if self.are_sources else "", self.suite]
         asked = " ".join([*self.packages, *filter(None, kind)])
         digest = hashlib.sha256(asked.encode()).hexdigest()[:12]

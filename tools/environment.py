@@ -1,9 +1,9 @@
-"""Make `.venv` from `requirements.lock` and `pyproject.toml`; return at once if it exists.
+"""Make `.venv` from `requirements.lock` and `pyproject.toml`; return immediately if it exists.
 
 `make` runs it with the interpreter for `.venv`, so it imports only the standard library. A stamp in
 `.venv` records what was installed: the interpreter, the path, and a digest of everything that
-decides its contents. Another stamp does the same for the kernels, which are compiled beside their
-sources.
+determines the contents. Another stamp does the same for the kernels, which are compiled beside
+their sources.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
-# The interpreter of the environment. Scripts in the environment contain its path, so the path
+# The interpreter in the environment. Scripts in the environment contain its path, so the path
 # counts too.
 MADE_FOR = VENV / ".made-for"
 STAMP = VENV / ".installed"
@@ -43,7 +43,7 @@ def main() -> None:
     """Make the environment, one process at a time."""
     build = ROOT / ".build"
     build.mkdir(exist_ok=True)
-    # `make run` and `make test` may be started at once; the second waits for the first.
+    # `make run` and `make test` may be started at the same time; the second waits for the first.
     with (build / "environment.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         wanted = digest(ROOT / name for name in DECIDES)
@@ -78,7 +78,7 @@ def make() -> None:
 
 
 def compile_kernels() -> None:
-    """Compile the kernels whose sources changed; FLEXWIRE_BUILD names another kind of build."""
+    """Compile kernels whose sources have changed; FLEXWIRE_BUILD names another kind of build."""
     sources = sorted(one for one in KERNELS.rglob("*.*") if one.suffix in {".pyx", ".pxd", ".h"})
     of_sources = digest([*(ROOT / name for name in COMPILES), *sources])
     wanted = f"{identity()} {os.environ.get('FLEXWIRE_BUILD', '')} {of_sources}"
@@ -96,13 +96,13 @@ def compile_kernels() -> None:
 
 
 def identity() -> str:
-    """Return the interpreter that runs this, and the path of the environment."""
+    """Return the interpreter that runs this script, and the path of the environment."""
     base = Path(sys.base_prefix).resolve()
     return f"{sys.implementation.name} {sys.version.split()[0]} of {base} at {VENV}"
 
 
 def is_ours() -> bool:
-    """Return whether `.venv` was made for this interpreter and place, by us or by hand."""
+    """Return whether `.venv` was made for this interpreter and path, by us or by hand."""
     made_for = read(MADE_FOR)
     if made_for:
         return made_for == identity() and PYTHON.exists()
@@ -117,7 +117,7 @@ def is_ours() -> bool:
 
 
 def digest(files: Iterable[Path]) -> str:
-    """Return the names and contents of files, as one SHA-256 in hex."""
+    """Return a single SHA-256, in hex, of the names and contents of files."""
     sha = hashlib.sha256()
     for path in files:
         content = path.read_bytes()
@@ -127,7 +127,7 @@ def digest(files: Iterable[Path]) -> str:
 
 
 def build_tools() -> Path:
-    """Return the lock's entry for setuptools, as the text of another file.
+    """Return the lock's entry for setuptools, as the content of a separate file.
 
     PySpark is built from source. pip's isolated build environment would pin nothing, so PySpark is
     built in `.venv`, which needs setuptools first.
@@ -159,7 +159,7 @@ def run(*command: str | Path, **variables: str) -> None:
 
 
 def read(path: Path) -> str:
-    """Return the text of a file, or an empty text if there is no file."""
+    """Return the content of a file, or an empty string if the file does not exist."""
     try:
         return path.read_text()
     except FileNotFoundError:
@@ -167,7 +167,7 @@ def read(path: Path) -> str:
 
 
 def say(text: str) -> None:
-    """Print the step that takes time."""
+    """Print the name of a step that takes time."""
     sys.stdout.write(f"flexwire: {text}\n")
     sys.stdout.flush()
 

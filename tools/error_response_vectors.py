@@ -33,19 +33,20 @@ OUT = ROOT / "tests" / "vectors" / "error-responses.jsonl.gz"
 # The last release that reads the versions that 4.0 removed, and the newest release.
 RELEASES = ("3.9.2", "4.4.0")
 # UNKNOWN_SERVER_ERROR, NOT_LEADER_OR_FOLLOWER, COORDINATOR_NOT_AVAILABLE, UNSUPPORTED_VERSION,
-# INVALID_TXN_STATE, KAFKA_STORAGE_ERROR, PRODUCER_FENCED and UNKNOWN_TOPIC_ID: for one of them, or
-# in one version, a method may differ. All codes were tried: only ApiVersions differs, for 35.
+# INVALID_TXN_STATE, KAFKA_STORAGE_ERROR, PRODUCER_FENCED and UNKNOWN_TOPIC_ID: a method may behave
+# differently for one of these errors, or in one version. All codes were tried: only ApiVersions
+# behaves differently, for code 35.
 CODES = (-1, 6, 15, 35, 48, 56, 90, 100)
 
 
 class RequestShape(NamedTuple):
-    """How a request is made: the length of its lists, the first number, and its null fields."""
+    """How a request is made: the length of the lists, the first number, and the null fields."""
 
     elements: int
     first: int
     null_lists: bool = False
     null_others: bool = False
-    # Elements of a list have the same texts and ids, and so do lists inside them.
+    # Elements of a list have the same strings and ids, and so do lists inside them.
     is_alike: bool = False
 
 

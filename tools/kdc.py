@@ -36,7 +36,7 @@ PROGRAMS = Programs(
     ),
 )
 MOST_TRIES = 4
-# Tickets are for the requested name, and with TCP nothing is sent twice.
+# Tickets are for the name as requested, and with TCP nothing is sent twice.
 _CONFIG = """[libdefaults]
  default_realm = {realm}
  dns_lookup_kdc = false
@@ -75,11 +75,11 @@ class Kdc:
 
     @property
     def config(self) -> Path:
-        """Write the files that clients and servers of the realm read, MIT's and Java's."""
+        """Write the files that the realm's clients and servers read, both MIT's and Java's."""
         return self.directory / "krb5.conf"
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of a program that must know only this realm."""
+        """Return the environment for a program that must know only this realm."""
         return {
             **environment(self.programs),
             "KRB5_CONFIG": str(self.config),
@@ -115,7 +115,7 @@ class Kdc:
 
 @contextlib.contextmanager
 def kdc(directory: Path) -> Iterator[Kdc]:
-    """Run a KDC during the block; `SystemExit` if its programs are not available."""
+    """Run a KDC during the block; raise `SystemExit` if its programs are not available."""
     found = Kdc(directory, PROGRAMS.bring())
     with companion("tools.kdc", [str(directory)], directory / "kdc.log"):
         yield found

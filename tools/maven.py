@@ -1,4 +1,4 @@
-"""Download jars of Maven Central once with ``mvn``, and keep them below ``.build/jars``.
+"""Download jars from Maven Central once with ``mvn``, and keep them below ``.build/jars``.
 
 The request is a list of coordinates; Maven also downloads their dependencies. If Maven fails, the
 error says so, and incomplete jars are never used.
@@ -18,15 +18,15 @@ from xml.sax.saxutils import escape
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / ".build" / "jars"
-# A copy of the pinned version: a goal without a version uses the newest plug-in, which may change.
+# A copy of the pinned version: a goal without a version uses the newest plug-in, which can change.
 GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-# A slow connection downloads a broker's 60 MB in this time.
+# Even a slow connection downloads a broker's 60 MB in this time.
 MOST_SECONDS = 900
 
 
 @dataclass(frozen=True, slots=True)
 class Jars:
-    """A set of jars: a name, its contents, and its exclusions."""
+    """A set of jars: its name, its contents, and its exclusions."""
 
     name: str
     # Each coordinate is "group:artifact:version", followed by ":classifier" if it has one.
@@ -35,7 +35,7 @@ class Jars:
     left_out: tuple[str, ...] = ()
 
     def bring(self) -> Path:
-        """Return the directory with the jars; `SystemExit` says why they are not available."""
+        """Return the directory with the jars; raise `SystemExit` with the reason if this fails."""
         pom = self.pom()
         place = KEPT / f"{self.name}-{hashlib.sha256(pom.encode()).hexdigest()[:12]}"
         KEPT.mkdir(parents=True, exist_ok=True)

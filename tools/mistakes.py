@@ -3,8 +3,8 @@
     python -m tools.mistakes --draw 40 --into mistakes.jsonl
     python -m tools.mistakes --plant mistakes.jsonl --results before.jsonl
 
-After a change, the tests must catch every mistake that they caught before. So draw the mistakes
-once, plant them with the old and the new tests, and compare both results. A mistake changes one
+After a change, the tests must catch every mistake that they caught before. Draw the mistakes once,
+plant them with the old and with the new tests, and compare both results. A mistake changes one
 operator, number or condition of a module. Its tests are the module's doctests, the test files that
 name the module, and a few that name the function. If no test names the module, the tests of the
 modules that import it take their place. They run in a copy of the checkout with the compiled
@@ -47,7 +47,7 @@ LEFT_OUT: Final = (
     "__main__.py",
     "moved.py",
 )
-"""Kernels are compiled from these, which takes a minute; the last two are lists."""
+"""Kernels are compiled from these modules, which takes a minute; the last two modules are lists."""
 
 MINUTES: Final = "10"
 """How long the tests of one mistake may run: a mistake may cause an endless loop."""
@@ -66,22 +66,22 @@ ROOMS: Final = {
     "survey": "tables",
     "tap": "net",
 }
-"""The folders of tests whose name differs from their room's."""
+"""The test folders whose names differ from those of their packages."""
 
 SPARK_FILES: Final = 5
 """Many Spark test files name a basic module: a few are enough, and all would take minutes."""
 
 SHORT: Final = 5
-"""Up to this length, a name in a test often means something else."""
+"""A name in a test that has at most this length often means something else."""
 
 CALLING_FILES: Final = 3
-"""How many test files are near because they name the function or the class of the mistake."""
+"""The most test files that count as near because they name the function or class of the mistake."""
 
 NEAR_FILES: Final = 15
-"""How many test files of a module run first: pytest imports all before it runs one."""
+"""The most test files of a module that run first, because pytest imports all before it runs one."""
 
 WIDER_FILES: Final = 15
-"""How many further test files try a mistake that its module's own test files do not catch."""
+"""The most further test files that run if the module's own test files do not catch a mistake."""
 
 _ELSEWHERE: Final = "cluster or kafka or browser"
 STAGES: Final = {
@@ -93,7 +93,7 @@ STAGES: Final = {
 """Which test files each stage runs, and the markers of its tests."""
 
 TOLD: Final = {"": "NOT CAUGHT", "long": "ONLY BY MAKE LONG", "limit": "TIME IS UP"}
-"""What is printed for a stage; all others caught the mistake."""
+"""What is printed for these stages; all other stages caught the mistake."""
 
 _COMPARED: Final[dict[type[ast.cmpop], tuple[str, str]]] = {
     ast.Lt: ("<", "<="),
@@ -126,7 +126,7 @@ class Mistake:
     near: tuple[str, ...] = ()
     """The test files of the module, and the module itself for its doctests."""
     wider: tuple[str, ...] = ()
-    """Further test files: those of the modules that import it, and of its room."""
+    """Further test files: those of the modules that import the module, and of its package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def main() -> None:
 
 
 def draw(count: int, chance: random.Random, only: Sequence[str] | None = None) -> list[Mistake]:
-    """Return this many mistakes, spread evenly over the rooms, or over some of them."""
+    """Return this many mistakes, spread evenly over all packages, or over some of them."""
     rooms: dict[str, list[Path]] = defaultdict(list)
     for path in sorted((ROOT / SOURCE).rglob("*.py")):
         inner = path.relative_to(ROOT / SOURCE)
@@ -214,7 +214,7 @@ def mistakes_of(path: Path) -> Iterator[Mistake]:
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, str, str]]:
-    """Yield the operator between two expressions, and its possible wrong replacement."""
+    """Yield the operator between two expressions, and its possible incorrect replacement."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         right, wrong = _COMPARED[type(node.ops[0])]
         yield node.left, node.comparators[0], right, wrong
@@ -227,7 +227,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, str, str]]:
 
 
 def public_names(text: str, line: int) -> set[str]:
-    r"""Return the public function or class of a line, or those that use its private one.
+    r"""Return the public function or class around a line, or the users of a private one.
 
     >>> sorted(public_names("def _a(): 1 + 1\n\ndef long_b(): _a()\n\ndef long_c(): pass", 1))
     ['long_b']
@@ -246,7 +246,7 @@ def public_names(text: str, line: int) -> set[str]:
             found.add(name)
             if name.startswith("_"):
                 waiting += [user for user, used in uses.items() if name in used]
-    # Short names are words of other things too.
+    # Short names may also be ordinary words.
     return {name for name in found if not name.startswith("_") and len(name) > SHORT}
 
 
@@ -255,7 +255,7 @@ class Chooser:
 
     def __init__(self) -> None:
         self._source = _texts(ROOT / SOURCE)
-        """The text of every module, by path, and that of every test file that runs here."""
+        """The content of every module, by path, and of every test file that runs here."""
         self._tests = {
             name: text
             for name, text in _texts(ROOT / "tests").items()
@@ -264,7 +264,7 @@ class Chooser:
         }
 
     def of(self, path: Path, line: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the near test files of a line, those without Spark first, and the wider ones."""
+        """Return the test files near a line (those without Spark first), and the wider ones."""
         parts = path.relative_to(ROOT / SOURCE).with_suffix("").parts
         module = path.relative_to(ROOT).as_posix()
         words = {word for part in parts for word in (ROOMS.get(part, part), *part.split("_"))}
@@ -317,7 +317,7 @@ class Chooser:
         return [one for one, text in texts.items() if one.endswith(own) or sign.search(text)]
 
     def _of_room(self, parts: tuple[str, ...]) -> list[str]:
-        """Return the tests of the innermost folder that has any."""
+        """Return the tests in the innermost folder that has any."""
         found: list[str] = []
         for depth in range(len(parts), 0, -1):
             room = "/".join(("tests", ROOMS.get(parts[0], parts[0]), *parts[1:depth])) + "/"
@@ -326,7 +326,7 @@ class Chooser:
 
 
 def _texts(folder: Path) -> dict[str, str]:
-    """Return the text of every Python file in the folder, by its path in the checkout."""
+    """Return the content of every Python file in the folder, by its path in the checkout."""
     return {
         path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
         for path in sorted(folder.rglob("*.py"))

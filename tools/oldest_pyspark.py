@@ -38,7 +38,7 @@ def main() -> None:
     paths = {name: str(PLACE) for name in ("base", "platbase")}
     packages = sysconfig.get_path("purelib", vars=paths)
     with open(f"{packages}/venv.pth", "w", encoding="utf-8") as beside:  # noqa: PTH123 - it is text
-        # The other packages of .venv, and flexwire itself.
+        # The other packages in .venv, and flexwire itself.
         beside.write(f"{sysconfig.get_path('purelib')}\n{ROOT / 'src'}\n")
     STAMP.write_text(wanted)
 

@@ -1,4 +1,4 @@
-"""Test brokers of other projects with `flexwire conform`, beside a node of Apache Kafka.
+"""Test other projects' brokers with `flexwire conform`, and compare them with Apache Kafka.
 
     python -m tools.other_brokers [NAME...]
 
@@ -68,7 +68,7 @@ BROKERS: Final[dict[str, tuple[str, Started]]] = {
 
 
 def found(run: ConformanceRun) -> dict[str, Any]:
-    """Return the figures of a run, and the first case of each kind of deviation."""
+    """Return the numbers from a run, and the first case of each kind of deviation."""
     return {
         "kafka": run.release,
         "cases": len(run.results),

@@ -1,7 +1,7 @@
 """List the packages of `requirements.lock` that lack a wheel: `python -m tools.platforms`.
 
-For each platform the lock file is resolved again, without installing anything, until packages
-without a wheel are left out. A package that exists only as pure Python source can be built
+For each platform, the lock file is resolved without installing anything. Packages without a wheel
+are left out until this succeeds. A package that exists only as pure Python source can be built
 anywhere, so it does not count.
 """
 

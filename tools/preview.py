@@ -3,7 +3,7 @@
     python -m tools.preview SOURCE [--against 4.4.0] [--out preview.md]
 
 SOURCE is anything that `flexwire schema import` reads: trunk, a release candidate's tree, its jars.
-The page ends with what flexwire would misread; if there is anything, the exit code is 1.
+The page ends with everything that flexwire would misread; if there is anything, the exit code is 1.
 """
 
 from __future__ import annotations

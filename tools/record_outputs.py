@@ -1,4 +1,4 @@
-"""Record flexwire's output, to compare the code before and after a refactoring.
+"""Record flexwire's output, to compare it before and after a refactoring.
 
 ``python -m tools.record_outputs INPUTS OUT`` analyzes three kinds of input and writes everything
 that a user sees into text files below OUT: rows of each table, ``facts.json``, ``audit.csv``, each
@@ -6,8 +6,9 @@ answer in CSV, JSON and text, standard output, standard error and exit codes, an
 commands that fail. Two records of the same inputs by the same code are equal, so ``diff -r BEFORE
 AFTER`` shows exactly the effect of a change.
 
-INPUTS is made if it is missing: the capture of the demo, and a broker's log directory and the
-request logs from ``tests/vectors``. Keep it for both records; two demos differ.
+INPUTS is made if it is missing. It contains the demo's capture, and a broker's log directory and
+the request logs from ``tests/vectors``. Keep INPUTS for both records, because two runs of the demo
+differ.
 """
 
 from __future__ import annotations
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[1]
 ROWS_SHOWN: Final = 2000
-"""How many rows of a table a record shows as text. For a longer table it also has a digest of all
-rows."""
+"""The most rows of a table that a record shows. For longer tables, it has a digest of all rows."""
 
 _SEGMENTS: Final = ROOT / "tests" / "vectors" / "log-segments"
 _REQUEST_LOGS: Final = ROOT / "tests" / "vectors" / "request_logs"
@@ -66,7 +66,7 @@ def main() -> None:
 
 def make_inputs(inputs: Path) -> None:
     """Capture the demo's traffic, and arrange the logs of ``tests/vectors`` like a broker's."""
-    from tests.capture import log_vectors  # noqa: PLC0415 - only this needs the tests
+    from tests.capture import log_vectors  # noqa: PLC0415 - only this function needs the tests
 
     with tempfile.TemporaryDirectory() as room:
         subprocess.run([_flexwire(), "-q", "demo", "--out", f"{room}/demo"], check=True, cwd=room)
@@ -118,7 +118,7 @@ class Recorder:
         return [self._inputs / name]
 
     def _errors(self) -> None:
-        """Record errors: of missing, damaged, empty and wrong inputs."""
+        """Record the errors for missing, damaged, empty and invalid inputs."""
         odd = self._room / "odd"
         odd.mkdir()
         (odd / "empty.pcap").touch()

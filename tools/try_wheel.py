@@ -2,7 +2,7 @@
 
 Each interpreter gets a clean environment with the packages of the lock, and a wheel that pip builds
 with this interpreter. The tests run with the kernels of the wheel. ``--guard`` also runs every
-kernel between protected pages, including its lies.
+kernel between protected memory pages, including the runs with ``--lie``.
 
 ``--packages`` is for an interpreter for which some packages of the lock have no wheel: only the
 named packages are installed, at the lock's versions, with their dependencies.
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 # The test directories that use kernels.
 TESTS = ("tests/kernels", "tests/records", "tests/columnar", "tests/codec", "tests/capture")
 MARKS = "not kafka and not cluster"
-# A lie that is noticed at all is noticed within a few seconds.
+# If a lie about the length is noticed at all, it is noticed within a few seconds.
 GUARD_ROUNDS = 20_000
 _PROOF = """
 import sys, flexwire
@@ -88,7 +88,7 @@ def _passes(python: Path, given: argparse.Namespace) -> bool:
 
     sys.stdout.write(f"== {python}\n")
     sys.stdout.flush()
-    # This is outside the source directory, which an interpreter would find first.
+    # The tests run outside the source directory, which an interpreter would find first.
     proof = subprocess.run([python, "-c", _PROOF], cwd=python.parent, env=environment, check=False)
     tests = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", given.marks, *given.tests)
     codes = [proof.returncode, run(*tests)]

@@ -38,7 +38,7 @@ LIMITS = CodecLimits(case_seconds=2, starts=5000)
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """A library with a program that answers the runner, and how to install both."""
+    """A library with a program that answers the test runner, and how to install both."""
 
     language: str
     library: str
@@ -73,7 +73,7 @@ def _go() -> list[str]:
 
 
 def _rust() -> list[str]:
-    # Beside the sources, cargo would write a lock file with the registry's address.
+    # In the source directory, cargo would write a lock file with the registry's address.
     place = BUILT / "rust"
     shutil.copytree(EXAMPLES / "rust", place, dirs_exist_ok=True)
     subprocess.run([_tool("cargo"), "build", "--release", "--quiet"], cwd=place, check=True)

@@ -5,7 +5,7 @@
 flexwire proposes cases from the specs of the catalog (`tools/vectors_proposals.py`), and
 `tools/java/Judge.java` records with the jars of `RELEASE` how Apache Kafka treats each case. If
 Kafka does not read a valid case to its last byte, or writes other bytes, the build stops. Java 17
-or newer and Maven are needed. The same specs and jars give the same bytes.
+or newer and Maven are needed. The same specs and jars result in the same bytes.
 
 The repository has the manifest of the whole package and a package of a few messages, with which the
 tests build without Java. ``--keep`` writes both anew.
@@ -116,7 +116,7 @@ def build(
 ) -> dict[str, bytes]:
     """Return the files of the package by name, for all messages or the named ones.
 
-    ``sorts`` are the kinds of record batches; all if none is given.
+    ``sorts`` are the kinds of record batches; by default all kinds.
 
     Raises `Contradiction` if Apache Kafka does not confirm a valid case.
     """
@@ -158,7 +158,7 @@ def build(
 
 
 def judged(proposal: Proposal, answer: dict[str, Any]) -> Vector:
-    """Return the vector of a case and of Apache Kafka's result."""
+    """Return the vector for a case and Apache Kafka's result."""
     vector = Vector(
         case=proposal.case,
         expected=Expected.REFUSE,

@@ -2,7 +2,8 @@
 
 A case has a name and bytes. flexwire does not propose what the bytes mean: Apache Kafka's own
 classes decide that (`tools/java/Judge.java`). The name consists of the message, the version and the
-kind; together with the spec it decides the bytes. So a name keeps its bytes until the spec changes.
+kind; together with the spec it decides the bytes. A name therefore keeps its bytes until the spec
+changes.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def header_proposals(release: str, names: tuple[str, ...] = ()) -> Iterator[Prop
 def record_proposals(sorts: tuple[str, ...] = ()) -> Iterator[Proposal]:
     """Yield record batches and message sets that Kafka's Java wrote, and damaged ones.
 
-    They are of all kinds, or of the named kinds, such as ``magic-2-zstd-headers``.
+    The batches are of all kinds, or of the named kinds, such as ``magic-2-zstd-headers``.
 
     They are selected from `BATCHES`: the shortest of each magic, compression and timestamp type,
     and of transactions, control batches and batches with record headers.
@@ -173,7 +174,7 @@ def _sort_of(vector: dict[str, Any]) -> str:
 
 
 def _damaged_batches(data: bytes) -> Iterator[tuple[str, bytes, str]]:
-    """Yield damages of the first batch. All except the first five have a correct checksum."""
+    """Yield damages of the first batch. All but the first five damages have a correct checksum."""
     batch = next(iter(decode_batches(data)))
     last = batch.size - 1
     yield "cut", data[:-1], "the last byte is missing"

@@ -21,13 +21,13 @@ from pathlib import Path
 
 DIRECTORY = Path(__file__).parent
 '''
-# The earliest time that a zip can hold.
+# The earliest time that a zip file can store.
 _DATE = (1980, 1, 1, 0, 0, 0)
 _MODE = 0o644 << 16
 
 
 def wheel_name(version: str) -> str:
-    """Return the file name of the wheel of a version.
+    """Return the file name of a version's wheel.
 
     >>> wheel_name("4.4.0.1")
     'flexwire_vectors-4.4.0.1-py3-none-any.whl'

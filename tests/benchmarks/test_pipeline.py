@@ -50,7 +50,7 @@ def ran(*command: str) -> Any:
 
 
 def records_in(one: CapturedMessage) -> int:
-    """Return the number of records in a message; their offsets continue from batch to batch."""
+    """Return the number of records in a message, and check that offsets continue across batches."""
     body: Any = message(one.name).decode(one.body, one.version)
     if one.name == "ProduceRequest":
         parts = [part for topic in body.topic_data for part in topic.partition_data]

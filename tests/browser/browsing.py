@@ -40,7 +40,7 @@ axe.run(document, {resultTypes: ["violations", "incomplete"]}).then((found) => {
 
 
 class Screen(NamedTuple):
-    """How a page is shown: its width in pixels, and whether the reader prefers a dark page."""
+    """How a page is shown: its width in pixels, and whether the reader prefers dark mode."""
 
     width: int
     dark: bool
@@ -51,7 +51,7 @@ SCREENS = [Screen(width, dark) for width in (1280, 500) for dark in (False, True
 
 
 def browser() -> str:
-    """Return the browser of this machine; the test fails if there is none."""
+    """Return the browser on this machine; the test fails if there is none."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         pytest.fail(f"no browser: install one of {', '.join(NAMES)}")
@@ -62,7 +62,7 @@ def looked_at(page: Path, screen: Screen, directory: Path) -> dict[str, Any]:
     """Return axe's result for a page: violations, the number of passed rules, and the width."""
     axe = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
     text = page.read_text(encoding="utf-8")
-    # The copy of the page must be in the directory of the files that the page loads.
+    # The copy of the page must be in the same directory as the files that the page loads.
     asked = page.with_name(f"asked-{page.name}")
     asked.write_text(
         text.replace("</body>", f"<script>{axe}</script><script>{_ASK}</script></body>"), "utf-8"

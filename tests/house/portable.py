@@ -1,8 +1,8 @@
-"""Try everything that works on each platform: messages, records, columns and schemas.
+"""Try everything that works on all platforms: messages, records, columns and schemas.
 
 Tests run this program without modules that only Unix has, and `tools.package.windows` runs it with
-a Python for Windows. So it needs only flexwire, and no other file of this repository. Without
-pyarrow it leaves out columns, and without cramjam compression.
+a Python for Windows. The program therefore needs only flexwire, and no other file from this
+repository. It leaves out columns if pyarrow is missing, and compression if cramjam is missing.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _PLAIN, _COMPRESSED = ("none", "gzip"), ("snappy", "lz4", "zstd")
 
 
 def compressions() -> tuple[str, ...]:
-    """Return the compressions that this installation has."""
+    """Return the compression types that this installation supports."""
     return (*_PLAIN, *(_COMPRESSED if find_spec("cramjam") else ()))
 
 
 def done() -> list[str]:
-    """Return what `try_all` prints if all results are right."""
+    """Return what `try_all` prints if all results are correct."""
     columns = [COLUMNS] if find_spec("pyarrow") else []
     return [MESSAGES, RECORDS + ", ".join(compressions()), *columns, SCHEMAS]
 
@@ -46,7 +46,7 @@ def try_all() -> None:
 
 
 def say(text: str) -> None:
-    """Print a line, with the same bytes on every platform."""
+    """Print a line as the same bytes on every platform."""
     sys.stdout.buffer.write(f"{text}\n".encode())
     sys.stdout.flush()
 
@@ -70,7 +70,7 @@ def try_messages() -> None:
 
 
 def try_records() -> None:
-    """Write and read records of every compression."""
+    """Write and read records of every compression type."""
 
     records = [Record(n, 10**12 + n, b"k", b"v" * n, [(b"a", None)]) for n in range(100)]
     for compression in compressions():
@@ -86,7 +86,7 @@ def try_records() -> None:
 
 
 def try_columns() -> None:
-    """Write and read columns of messages and of records."""
+    """Write and read messages and records in columns."""
     pa, columnar = import_module("pyarrow"), import_module("flexwire.columnar")
 
     for name in ("FetchResponse", "MetadataRequest", "ProduceRequest"):

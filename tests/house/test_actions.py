@@ -1,6 +1,4 @@
-"""Scripts of files under .github run as GitHub would run them, because GitHub is not available
-here.
-"""
+"""Run the scripts of files under .github as GitHub would, because GitHub is not available here."""
 
 from __future__ import annotations
 
@@ -94,7 +92,7 @@ def test_the_action_reviews_what_breaks_too(tmp_path: Path) -> None:
 
 
 FORMS = sorted((GITHUB / "ISSUE_TEMPLATE").glob("*.yml"))
-# What GitHub requires of the parts of a form.
+# What GitHub requires in the parts of a form.
 PARTS = {"markdown": "value", "textarea": "label", "input": "label", "dropdown": "label"}
 
 

@@ -1,9 +1,9 @@
 """Each common change is made in at most two files.
 
-Each patch in `tests/house/changes` makes one such change to the current tree: a dictionary for
-zstd, a column of ``frames``, a rule of lint, a convention of record headers, an answer, an option
-of the tap, a release of Kafka, a wrong error text. If a patch no longer applies, make the change by
-hand, and write the patch with ``git diff -U1 -- src``.
+Each patch in `tests/house/changes` makes one such change to the current tree: a zstd dictionary, a
+column of ``frames``, a lint rule, a convention for record headers, an answer, an option of the tap,
+a Kafka release, a corrected error message. If a patch no longer applies, make the change by hand,
+and write the patch with ``git diff -U1 -- src``.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ print(json.dumps({name: refused(lambda: eval(done)) is True for name, done in ef
 
 
 def changed(patch: Path) -> list[str]:
-    """Return the files that a patch writes, relative to the root."""
+    """Return the paths of the files that a patch writes, relative to the root."""
     found = re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(encoding="utf-8"), re.MULTILINE)
     return [str(one) for one in found]
 
@@ -142,7 +142,7 @@ def test_every_change_does_what_it_is_for(tmp_path: Path) -> None:
             check=True,
         )
         found[path] = json.loads(done.stdout)
-    # Before the change, none of them is true.
+    # Before the change, none of these expressions is true.
     assert found == {
         ROOT / "src": dict.fromkeys(EFFECTS, False),
         place / "src": dict.fromkeys(EFFECTS, True),

@@ -1,4 +1,4 @@
-"""No test fails because the machine is busy: none asserts a duration or waits only briefly."""
+"""No test fails because the machine is busy: tests assert no durations and wait long enough."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.searching import in_make_long
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 300
-"""If a run takes longer, it did not end; its test waits longer than that."""
+"""A run that takes longer has not ended; its test waits longer than this."""
 
 CONFTEST = "from tests.conftest import *\n"
 # One test waits in each of two workers, and many more are queued behind them.
@@ -67,7 +67,7 @@ markers =
     spark: see pyproject.toml
 """
 BESIDE = ("-n", "2", "--dist", "loadfile")
-# The ways in which a worker can be lost during a test.
+# The ways to lose a worker during a test.
 LOSSES = {
     "killed": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
     "ended": "import os; os._exit(0)",
@@ -119,8 +119,7 @@ def pytest_configure(config):
 )
 def test_the_loss_of_a_worker_ends_the_run(how: str, tmp_path: Path) -> None:
     lost = f"def test_lost(request):\n    {LOSSES[how]}\n\ndef test_after():\n    pass\n"
-    # The other worker would continue for a quarter of an hour, and a replacement would get one
-    # test.
+    # The other worker would continue for a quarter of an hour, and a replacement would get a test.
     one = "def test_alone():\n    pass\n"
     done = session(tmp_path, {"test_a.py": lost, "test_b.py": WAITS, "test_c.py": one}, *BESIDE)
     told = done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""Files without type checking import only names that exist in flexwire."""
+"""Files that are not type-checked import only names that exist in flexwire."""
 
 from __future__ import annotations
 

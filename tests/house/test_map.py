@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md shows every package and layer, and names the test of each law."""
+"""ARCHITECTURE.md shows all packages and layers, and names the test for each law."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.each import each
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "ARCHITECTURE.md"
 PACKAGE = ROOT / "src" / "flexwire"
-# Files that every package has, and that so say nothing about a package.
+# Files that every package has, which therefore say nothing about a package.
 UNMAPPED = {"__init__.py", "__main__.py", "py.typed", "__pycache__"}
 MOST_LINES = 150
 MOST_LAWS = 25
@@ -47,7 +47,7 @@ def laws(page: str) -> list[str]:
 
 
 def named_tests(text: str) -> list[str]:
-    """Return the paths below ``tests`` that a text names in backquotes."""
+    """Return the paths below ``tests`` that are in backquotes in a text."""
     return re.findall(r"`(?:tests/)?((?:\w+/)*test_\w+\.py)`", text)
 
 

@@ -85,7 +85,7 @@ def test_zig_is_asked_for_only_where_there_is_no_compiler(
     monkeypatch.setattr(build_meta, "get_requires_for_build_wheel", lambda _: [])
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     assert backend.get_requires_for_build_wheel() == ["ziglang"]
-    # There is no wheel for such a machine, so pip would fail.
+    # There is no wheel for this kind of machine, so pip would fail.
     monkeypatch.setattr(platform, "machine", lambda: "s390x")
     assert backend.get_requires_for_build_wheel() == []
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")

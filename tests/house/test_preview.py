@@ -30,7 +30,7 @@ def trunk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(source: Path) -> tuple[int, dict[str, list[str]]]:
-    """Return the status, and the lines below each heading."""
+    """Return the exit status, and the lines below each heading."""
     out = source.parent / "page.md"
     status = main([str(source), "--out", str(out)])
     blocks = out.read_text(encoding="utf-8").split("\n## ")[1:]

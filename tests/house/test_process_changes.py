@@ -1,7 +1,7 @@
 """A test that changes or measures its whole process runs in a process of its own.
 
-A pytest-xdist worker has other threads: the one that talks to the run, and those of servers that
-other tests share. If a test changes its process, these threads are affected too.
+A pytest-xdist worker has other threads: one communicates with the run, and others belong to servers
+that tests share. If a test changes its process, it affects these threads too.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def is_marked(node: ast.AST) -> bool:
 
 
 def unsafe(text: str) -> Iterator[str]:
-    """Yield the unmarked tests that change their process, and the change."""
+    """Yield the tests that change their process without a mark, each with the change."""
     tree = ast.parse(text)
     imported = names(tree)
     assigned = [one for one in tree.body if isinstance(one, ast.Assign)]

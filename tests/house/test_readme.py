@@ -33,7 +33,7 @@ _MARK = "-- end of output, with status"
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its text, its line, and the reason if it must not be run."""
+    """A fenced block: its language, its text, its line, and why it must not be run, if so."""
 
     language: str
     text: str
@@ -65,7 +65,7 @@ def run_python(block: Block, page: str, names: dict[str, Any], directory: Path) 
     """Run a block of Python in ``directory``; an error names the line of the page."""
     program = compile("\n" * block.line + block.text, page, "exec")
     with contextlib.chdir(directory):
-        exec(program, names)  # noqa: S102 - the page is ours
+        exec(program, names)  # noqa: S102 - we wrote the page ourselves
 
 
 def check(block: Block, directory: Path, *, is_here: bool = False) -> None:
@@ -131,7 +131,7 @@ def run(commands: list[str], directory: Path) -> list[tuple[str, int]]:
 
 
 def matches(expected: str, output: str) -> bool:
-    """Return whether the output is as shown; "…" is any text, and line ends are trimmed."""
+    """Return whether the output is as shown; "…" matches any text, and line ends are trimmed."""
     pattern = ".*?".join(re.escape(part) for part in tidy(expected).split("…"))
     return re.fullmatch(pattern, tidy(output), re.DOTALL) is not None
 
@@ -142,9 +142,7 @@ def tidy(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make the directory of a reader who follows the page: later blocks find earlier
-    blocks' files.
-    """
+    """Make a directory for a reader who follows the page; blocks use files of earlier blocks."""
     return tmp_path_factory.mktemp("readme")
 
 

@@ -1,4 +1,4 @@
-"""A release consists of notes, the files of a wheel, the bill of materials, and the builder."""
+"""What a release needs: notes, the files in a wheel, the bill of materials, and the builder."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_kinds_of_files_in_a_wheel_are_reviewed() -> None:
 
 @pytest.fixture
 def names() -> list[str]:
-    """Return the names of the files in a wheel of these sources."""
+    """Return the names of the files in a wheel that is built from these sources."""
     about = [
         name.replace("flexwire.", "flexwire-0.1.0.", 1).replace("*.1", "flexwire.1")
         for name in ABOUT

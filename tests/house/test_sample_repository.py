@@ -55,7 +55,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def change(checkout: Path, *texts: str) -> None:
-    """Replace texts in both specs, and commit."""
+    """Replace strings in both specs, and commit."""
     for path in (checkout / "specs").iterdir():
         text = path.read_text(encoding="utf-8")
         for old, new in zip(texts[::2], texts[1::2], strict=True):

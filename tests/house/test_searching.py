@@ -1,4 +1,4 @@
-"""No random search fails because the machine is busy: one profile makes sure of that."""
+"""No random search fails because the machine is busy; a Hypothesis profile ensures this."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import settings
 from tests import searching
 
 TESTS = Path(__file__).parents[1]
-# The settings of the profile, as arguments of one search.
+# The settings of the profile, passed as arguments to one search.
 DECIDED = re.compile(r"\b(deadline|derandomize|database) ?=|HealthCheck\.too_slow|load_profile")
 SUPPRESSED = re.compile(r"suppress_health_check=(?!\[\*TIMED\b|list\(HealthCheck\))")
 # This search has its own variable for other examples.
@@ -18,7 +18,7 @@ OWN = {"codec/test_random_specs.py": {"derandomize"}}
 
 
 def decided(text: str) -> set[str]:
-    """Return the settings that the searches of a file choose themselves."""
+    """Return the settings that the searches in a file choose themselves."""
     found = {one[1] or one[0] for one in DECIDED.finditer(text)}
     return found | ({"suppress_health_check"} if SUPPRESSED.search(text) else set())
 

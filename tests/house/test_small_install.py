@@ -105,7 +105,7 @@ def _kernels() -> set[str]:
 
 
 def _needed(name: str, seen: set[str]) -> set[str]:
-    """Return the packages that one needs without extras, and the packages that these need."""
+    """Return the packages that a package needs without extras, directly or indirectly."""
     if name in seen:
         return seen
     seen.add(name)
@@ -117,7 +117,7 @@ def _needed(name: str, seen: set[str]) -> set[str]:
 
 
 def test_an_installation_without_extras_is_small() -> None:
-    """The size is that of the files that pip unpacks; pip compiles bytecode later, or never."""
+    """This is the size of the files that pip unpacks; pip compiles bytecode later, or never."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     needed: set[str] = set()
     for line in project["dependencies"]:
@@ -226,7 +226,7 @@ def test_a_missing_module_is_told_when_it_is_used(
     with pytest.raises(MissingExtraError, match=re.escape("pip install 'flexwire[records]'")):
         _ = missing.zstd
     assert import_optional("it", "records", "json") is json
-    # Only an installed module that lacks another module is broken; extras do not matter here.
+    # Only an installed module that lacks another module is broken; missing extras do not matter.
     (tmp_path / "broken_inside.py").write_text("import no_such_module")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError) as caught:

@@ -1,6 +1,4 @@
-"""Slow tests have a marker, so that `make fast` leaves out all of them and `make test`
-the slowest.
-"""
+"""Slow tests have markers: `make fast` leaves out all of them, and `make test` the slowest ones."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-# Signs that a test starts Spark, or runs a program against protected pages.
+# Signs that a test starts Spark, or runs a program with protected memory pages.
 SIGNS = {
     "spark": r"\bspark: SparkSession\b|\"flexwire\", \"analyze\"|spark\.session import session",
     "guard": r"\brun\(\"tests\.\w+\.\w*guard\"|\bGUARD = \"tests\.",

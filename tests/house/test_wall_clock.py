@@ -1,7 +1,7 @@
-"""The wall clock tells when something was, and never how long it took, because people may set it.
+"""The wall clock shows when something happened, but never how long it took, because it may be set.
 
-Durations, time limits and ages come from `time.monotonic`, or from the clock of one store. Each
-place that reads the wall clock is listed here, with the reason why a jump is harmless.
+Durations, time limits and ages come from `time.monotonic`, or from the clock of a single store.
+Each place that reads the wall clock is listed here, with the reason why a jump is harmless.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DATETIME = {
     f"datetime.{name}"
     for name in ["datetime.now", "datetime.utcnow", "datetime.today", "date.today"]
 }
-# Dates from a foreign number: most numbers are outside a calendar's years.
+# Dates made from unchecked numbers, most of which are outside the years of a calendar.
 CONVERTED = {
     f"datetime.{name}"
     for name in ["datetime.fromtimestamp", "datetime.utcfromtimestamp", "date.fromtimestamp"]

@@ -67,7 +67,7 @@ class Acts:
 
     @contextlib.contextmanager
     def second(self) -> Iterator[None]:
-        """Start another broker of the cluster for the duration of the block."""
+        """Start another broker in the cluster for the duration of the block."""
         directory = self.directory / "second"
         own = properties(self.directory / "server.properties")
         there = directory / "data"

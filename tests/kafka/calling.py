@@ -31,7 +31,7 @@ ITERATIONS = 4096
 
 @dataclass(frozen=True)
 class Secured:
-    """A broker: its release, three listeners, and the authority of its certificate."""
+    """A broker: its release, three listeners, and the authority that signed its certificate."""
 
     release: str
     plain: str
@@ -112,7 +112,7 @@ def separate(release: str, directory: Path) -> Iterator[Separate]:
     def node(number: int, role: str, listener: str) -> contextlib.AbstractContextManager[str]:
         data = directory / str(number) / "data"
         data.mkdir(parents=True)
-        # One cluster's directories, which formatting would make different.
+        # The directories must belong to one cluster; formatted separately, they would not.
         facts = f"version=1\ncluster.id={cluster}\nnode.id={number}\n"
         (data / "meta.properties").write_text(facts)
         own = {
@@ -154,6 +154,6 @@ def _java(text: str) -> str:
 
 
 def _escaped(value: str) -> str:
-    """Return a value as a properties file writes it."""
+    """Return a value in the form that a properties file needs."""
     text = value.replace("\\", "\\\\")
     return "".join(one if one.isascii() else f"\\u{ord(one):04x}" for one in text)

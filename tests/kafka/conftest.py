@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CONNECTOR = "4.2.0"
 # PySpark already has these jars, and the class path must not contain another Spark's.
 OF_SPARK = ("hadoop-client-runtime", "hadoop-client-api", "scala-library", "slf4j-api", "jsr305")
-# Old records are kept, and the cleaner runs at once.
+# Old records are kept, and the cleaner runs immediately.
 SETTINGS = {
     "log.retention.ms": "-1",
     "log.cleaner.backoff.ms": "200",

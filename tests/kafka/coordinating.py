@@ -204,7 +204,7 @@ class Coordinated:
         return found
 
     def _fetched(self, *, stable: bool) -> list[dict[str, Any]]:
-        # For the given partitions, or for all that a group has committed.
+        # For the given partitions, or for all partitions that a group has committed.
         these: list[dict[str, Any]] = [
             {"name": name, "partitionIndexes": [*range(count)]} for name, count in TOPICS.items()
         ]

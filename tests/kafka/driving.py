@@ -1,4 +1,4 @@
-"""Run clients that send every request they can: Kafka's own, of each release, and librdkafka."""
+"""Run clients that send every request they can: Kafka's own of each release, and librdkafka."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _java() -> str:
 
 def _run(release: str, program: str, *given: str, said: Said) -> None:
     own = STREAMS.bring() if release == "streams" else jars(release)
-    # In 3.9 the groups of KIP-848 are a preview, and disabled.
+    # In 3.9, KIP-848 groups are a preview, and are disabled.
     without = "true" if release < "4" else "false"
     command = [_java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", f"-Dwithout.newer.groups={without}"]
     command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp", f"{own}/*"]

@@ -23,7 +23,7 @@ _LATER = Jars(
     ),
     ("org.slf4j:slf4j-reload4j", "org.rocksdb:rocksdbjni"),
 )
-# The tool's decoder for the records of a topic, by the prefix of the log's directory name.
+# The tool's decoder for a topic's records, by the prefix of the log's directory name.
 _DECODERS = {
     "__consumer_offsets": "--offsets-decoder",
     "__transaction_state": "--transaction-log-decoder",
@@ -39,7 +39,7 @@ def decoder(log: Path) -> str | None:
 
 
 def dumped(release: str, logs: list[Path]) -> dict[Path, list[str]]:
-    """Return the lines that the tool prints for each log; one decoder reads all logs."""
+    """Return the lines that the tool prints for each log; all logs are read with one decoder."""
     later = release >= "4.1"
     own = _LATER.bring() if later else jars(release)
     program = "org.apache.kafka.tools.DumpLogSegments" if later else "kafka.tools.DumpLogSegments"

@@ -74,7 +74,7 @@ def write_any(broker: Broker, topic: str, codec: str, count: int = 500) -> None:
             (chosen.choice(["a", "b", "", "ключ"]), chosen.choice(texts))
             for _ in range(chosen.choice([0, 0, 1, 3]))
         ]
-        # Timestamps within a year, in no order.
+        # Timestamps within a year, in random order.
         timestamp = 1_700_000_000_000 + chosen.randrange(30_000_000_000)
         producer.produce(
             topic,
@@ -97,7 +97,7 @@ def typed(number: int) -> Headers:
 
 
 def message(number: int) -> tuple[int, bytes]:
-    """Return each version with a message of it, which names one topic."""
+    """Return each version with a message in this version that names one topic."""
     version = VERSIONS[number % len(VERSIONS)]
     wanted = MetadataRequest.MetadataRequestTopic(name=f"topic {number}")
     return version, bytes(MetadataRequest(topics=[wanted]).encode(version=version))

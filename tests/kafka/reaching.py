@@ -1,6 +1,4 @@
-"""Read which APIs and versions captures contain, and check that messages encode to the
-same bytes.
-"""
+"""Find the APIs and versions in captures, and check that messages encode to the same bytes."""
 
 from __future__ import annotations
 
@@ -25,13 +23,13 @@ if TYPE_CHECKING:
 
 MOST_SECONDS = 20
 # The body for each version from the given one, if brokers do not answer an empty body or crash. A
-# 3.9 controller crashes on a FetchSnapshot of no topics.
+# 3.9 controller crashes on a FetchSnapshot without topics.
 _SNAPSHOT = {"partition": 0, "snapshotId": {"endOffset": 1, "epoch": 1}}
 BODIES: dict[str, tuple[int, dict[str, Any]]] = {
     "OffsetFetch": (8, {"groups": [{"groupId": "nobody's", "topics": []}]}),
     "AddPartitionsToTxn": (4, {"transactions": [{"transactionalId": "nobody's"}]}),
     # After such a ControllerRegistration, controller 0 exists. The tool that dumps logs does not
-    # know the record that removes it.
+    # know the record that removes this controller.
     "UnregisterController": (0, {"controllerId": 99}),
     "FetchSnapshot": (0, {"topics": [{"name": "__cluster_metadata", "partitions": [_SNAPSHOT]}]}),
 }

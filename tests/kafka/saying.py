@@ -1,4 +1,4 @@
-"""Print the responses to `flexwire call` as `Drive.java` prints those of Kafka's clients."""
+"""Print the responses to `flexwire call` as `Drive.java` prints those to Kafka's clients."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _of_group(cluster: Cluster) -> Iterator[tuple[Any, ...]]:
     ]
     yield "group", one["groupId"], one["groupState"], own
     asked = [{"groupId": GROUP, "memberEpoch": -1, "topics": None}]
-    # The version after it names no topics.
+    # The next version names no topics.
     told: Any = cluster.call("OffsetFetch", {"groups": asked}, 9, to=to).to_json()
     for topic in told["groups"][0]["topics"]:
         for part in topic["partitions"]:

@@ -49,7 +49,7 @@ _MODULES = {
 
 @dataclass(frozen=True)
 class Secured:
-    """A broker's listeners, and the authority of its certificate."""
+    """A broker's listeners, and the authority that signed its certificate."""
 
     version: str
     authority: Authority
@@ -256,9 +256,7 @@ def by_kafka_python(address: str, ca: Path, prefix: str) -> list[str]:
 
 
 def values(paths: list[Path], name: str) -> tuple[list[str], set[str]]:
-    """Return the values of all records in messages of a name, and why other bytes have
-    no message.
-    """
+    """Return the values of records in messages with this name, and why other bytes are invalid."""
     read: list[str] = []
     unused: set[str] = set()
     for found in read_messages(paths):

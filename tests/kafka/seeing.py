@@ -1,4 +1,4 @@
-"""Keep which APIs were seen on real brokers, and why the other APIs were not."""
+"""Records which APIs were seen on real brokers, and why the other APIs were not."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ UNSEEN: Final[dict[str, dict[str, str]]] = {
         "StreamsGroupTopologyDescriptionUpdate": _STREAMS,
     },
 }
-# The same for a cluster of one node.
+# The same for a cluster with one node.
 _ALONE: Final = "a single node has no node to send it to"
 ONE_NODE: Final = {
     "AlterPartition": _ALONE,

@@ -1,7 +1,8 @@
 """Start a cluster of combined nodes with a tap before every listener, so the taps see everything.
 
 The taps have the names and ports that nodes advertise, as docs/tap.md describes for taps beside
-brokers. So all requests of clients, between brokers and from nodes to the controller are captured.
+brokers. So all requests are captured: from clients, between brokers, and from nodes to the
+controller.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _OF_RELEASE = {
 
 @dataclass(frozen=True)
 class Node:
-    """A node's number, its log directories, and the addresses of each listener and its tap."""
+    """A node's number, its log directories, and the address of each listener and of its tap."""
 
     number: int
     directory: Path

@@ -1,4 +1,4 @@
-"""A Spark Connect client reads a broker's log and gets the records of librdkafka's consumer."""
+"""A Spark Connect client reads the same records from a broker's log as librdkafka's consumer."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def test_a_delegation_token_logs_in(kafka: Secured, cluster: Cluster) -> None:
         "SCRAM-SHA-256", token.token_id, base64.b64encode(token.hmac).decode(), is_token=True
     )
     trusts = read_client_config(kafka.config("PLAIN")).security.context
-    # The broker learns this from the metadata log, a moment later.
+    # The broker learns about the new object from the metadata log, a moment later.
     for left in range(50, -1, -1):
         try:
             broker = Broker.connect(kafka.secure, Security(trusts, login))
@@ -150,7 +150,7 @@ def test_what_listens_otherwise_is_worded(kafka: Secured) -> None:
         Broker.connect(kafka.plain, Security(trusts))
     with pytest.raises(CallError, match="a TLS alert"), Broker.connect(kafka.secure) as broker:
         broker.call("Metadata")
-    # Without SASL the listener accepts no request.
+    # Without SASL, the listener accepts no requests.
     with Broker.connect(kafka.secure, Security(trusts)) as broker:
         assert broker.offered
         with pytest.raises(CallError, match="closed the connection without an answer"):
@@ -235,7 +235,7 @@ def test_every_api_that_only_reads_is_answered(kafka: Secured, cluster: Cluster)
     offered = cluster.broker().offered
     errors = dict(ERRORS)
     if kafka.release == "3.9.2":
-        # In this release, groups of KIP-848 are disabled by default.
+        # In this release, KIP-848 groups are disabled by default.
         errors["ConsumerGroupDescribe"] = "UNSUPPORTED_VERSION"
     for name in sorted(READING):
         if api_key_of(name) not in offered:

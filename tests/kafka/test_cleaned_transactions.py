@@ -75,7 +75,7 @@ def offsets(logs: Path) -> list[int]:
 
 
 def counted(logs: Path) -> tuple[int, int, int]:
-    """Return how many records there are, how many are superseded, and how many are aborted."""
+    """Return the numbers of all records, of superseded records, and of aborted records."""
     [log] = find_logs([logs], LogQuery(topics={TOPIC}))
     pieces = tuple((0, piece) for piece in pieces_of(log, LogQuery()))
     work = LogWork(pieces, frozenset(), {}, 1, {0: transactions_if_sound(log)})
@@ -119,7 +119,7 @@ def test_the_cleaner_removes_what_was_counted(tmp_path: Path, version: str) -> N
 
 
 def offsets_now(data: Path) -> list[int]:
-    """Return the offsets of a log that a broker may be cleaning, or none if it is being cleaned."""
+    """Return the offsets in a log, or no offsets if the broker is cleaning it at this moment."""
     copy = data.parent.parent / "now"
     shutil.rmtree(copy, ignore_errors=True)
     try:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 # The source of a configuration: 1 is the topic, 2 a broker, 3 the default of all brokers.
 OF_TOPIC, OF_BROKERS = (1,), (2, 3)
-# Changes that lose nothing in this test, and so are allowed.
+# Changes that lose nothing in this test, and are therefore allowed.
 DOWNGRADES = {
     "3.9.2": ("metadata.version", 20),
     "4.0.2": ("transaction.version", 1),
@@ -81,7 +81,7 @@ def dynamic_configs(acts: Acts, topics: list[str]) -> dict[tuple[str, str, str],
 
 
 def agree(spark: SparkSession, acts: Acts) -> None:
-    """Compare every view that a broker can be asked about."""
+    """Compare every view whose content a broker can be asked for."""
     from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
 
     expected, told = by_admin(acts), epochs(acts)
@@ -132,7 +132,7 @@ def check_fenced(rows: list[Row], fenced: set[int], features: dict[str, int]) ->
     assert all(len(row.isr) == 1 and row.leader is None for row in lonely)
     kept = [row for row in rows if fenced & {*row.elr}]
     assert not (lonely if has_elr else kept)
-    # Only partitions that were moved to the second broker.
+    # Only partitions that were moved to the second broker are compared.
     assert bool(fenced) == bool(lonely or kept)
 
 

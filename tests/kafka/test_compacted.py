@@ -138,7 +138,7 @@ def test_a_log_that_a_broker_compacted(spark: SparkSession, tmp_path: Path) -> N
     assert view(late_ends) == (late, set(), ())
     known, unknown, incomplete = view(early_ends)
     assert incomplete == tuple(sorted(early_ends))
-    # Facts that are reported as known are correct. All other facts are gone; if a part of one is
+    # Facts that are reported as known are correct. All other facts are gone; if a part of a fact is
     # left, the view says so.
     assert known == {place: at for place, at in early.items() if place in known}
     assert {(STILL, one) for one in range(PARTITIONS)} <= {*known}

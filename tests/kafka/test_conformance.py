@@ -70,7 +70,7 @@ def state(address: str) -> dict[str, Any]:
         names = [topic["name"] for topic in topics["topics"]]
         resources = [{"resourceType": 2, "resourceName": name} for name in names]
         resources += [{"resourceType": 4, "resourceName": node} for node in ("", "1")]
-        # Null means every configuration, and the default, an empty list, means none.
+        # Null means all configurations; the default, an empty list, means none.
         body = {"resources": [{**one, "configurationKeys": None} for one in resources]}
         about = {"topics": [{"name": name, "partitionIndexes": [0]} for name in names]}
         group = {"groups": [{"groupId": GROUP, "memberId": None, "memberEpoch": -1}]}

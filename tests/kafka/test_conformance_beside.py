@@ -1,4 +1,4 @@
-"""Two Apache Kafka brokers behave equally in each case, and a stopped comparison can continue."""
+"""Two Apache Kafka brokers behave alike in every case, and a stopped comparison can continue."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_run_that_was_stopped_says_the_same(kafka: tuple[str, str], tmp_path: 
     with pytest.raises(StoppedError):
         conform(address, asking, timeout=SECONDS, journal=journal, watch=stop_after(count))
     again = conform(address, asking, timeout=SECONDS, journal=journal)
-    # A journal has no answers that may hold credentials.
+    # A journal contains no answers that may hold credentials.
     assert count - 100 < again.resumed < count
     verdicts = [(one.case.name, one.verdict, one.error_codes) for one in whole.results]
     assert [(one.case.name, one.verdict, one.error_codes) for one in again.results] == verdicts

@@ -1,4 +1,4 @@
-"""Deviations that a proxy plants in Apache Kafka's answers are found in their case only.
+"""Deviations that a proxy plants in Apache Kafka's answers are found, each only in its own case.
 
 ``make conform-mutants SEED=8`` draws other deviations.
 """
@@ -32,7 +32,7 @@ def test_thirty_mutants_are_found_and_the_cluster_is_as_it_was(kafka: tuple[str,
         run = conform(proxied, Asking(release, hostile=True), timeout=SECONDS)
     assert run.deviations == ()
     planted: list[Mutant] = []
-    # If a response has no place for its mutation, another response is drawn.
+    # If a response has no place for the mutation, another response is drawn.
     for asking, mutant in drawn(address, release, SEED, 2 * COUNT):
         if len(planted) == COUNT:
             break

@@ -56,7 +56,7 @@ def offered(address: str) -> set[int]:
 def told(address: str) -> dict[str, Any]:
     """Return the state of the cluster, without what groups and transactions always leave behind.
 
-    These are internal topics, and a transactional id that nothing removes.
+    These are internal topics, and a transactional id that cannot be removed.
     """
     found = state(address)
     found["topics"] = [one for one in found["topics"]["topics"] if one["name"] not in INTERNAL]
@@ -127,7 +127,7 @@ def test_a_cluster_that_nobody_needs_is_changed_as_kafka_does(release: str, tmp_
         asking = Asking(release, own=own_name(), disposable=True)
         check(conform(address, asking, timeout=SECONDS), address, asking)
         assert set(write_questions("")) < {*own_questions(asking)}
-        # Changed configurations remain, as the page says.
+        # Changed configurations remain, as docs/conformance.md says.
         users = [one["user"] for one in told(address)["DescribeUserScramCredentials"]["results"]]
         assert users == [asking.own]
 

@@ -1,4 +1,4 @@
-"""Every API that real clients and nodes use, by release: decoded, and encoded to the same bytes.
+"""All APIs that real clients and nodes use, by release, are decoded and encoded to the same bytes.
 
 seen.json beside this file and docs/real-brokers.md record what was seen. If a release behaves
 differently, the test fails; then ``python -m tests.docs.test_real_brokers_page`` records what the
@@ -88,7 +88,7 @@ def driven(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def test_every_message_encodes_to_its_own_bytes(driven: Driven) -> None:
     assert not driven.reached.unused
     assert driven.reached.unlike == []
-    # Each API in a request has a response; Produce may have none.
+    # Each API with a request also has a response, except perhaps Produce.
     for name in driven.reached.versions | driven.reached.called:
         assert driven.reached.messages[f"{name}Response"] > 0, name
 
@@ -126,7 +126,7 @@ def test_records_are_those_that_were_sent(driven: Driven) -> None:
     read: dict[str, Counter[tuple[str, ...]]] = {}
     for group, *one in driven.said["read"]:
         read.setdefault(group, Counter())[tuple(one)] += 1
-    # In 3.9 the groups of KIP-848 are disabled.
+    # In 3.9, KIP-848 groups are disabled.
     assert {*read} == {"drive-group", *(("drive-newer",) if driven.release >= "4" else ())}
     assert all(found == Counter(sent) for found in read.values())
     wanted = Counter[tuple[str, ...]](

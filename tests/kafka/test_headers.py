@@ -41,7 +41,7 @@ def decoded(source: DataFrame) -> DataFrame:
 
 
 def holds(found: list[Row]) -> None:
-    """Check that the columns equal each record as it was sent, written by hand."""
+    """Check that the columns equal the records that were sent, which are written here by hand."""
     assert found
     for row in found:
         number = int(row.message.topics[0].name.removeprefix("topic "))

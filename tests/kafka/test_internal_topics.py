@@ -135,7 +135,7 @@ def test_groups_and_members(spark: SparkSession, said: Said) -> None:
 
 
 def check_members(group: dict[str, Any], found: Row, row: Row) -> None:
-    """Compare the single member of a group of a new protocol."""
+    """Compare the single member of a group that uses a new protocol."""
     [one] = group["members"]
     assert found.epoch == group["groupEpoch"]
     for ours, theirs in {

@@ -1,4 +1,4 @@
-"""``kafka-log`` reads the rows from a log that Spark's own Kafka source reads from the broker."""
+"""``kafka-log`` reads the same rows from a log as Spark's Kafka source reads from the broker."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_every_topic_row_by_row_and_column_by_column(spark: SparkSession, kafka:
     assert {row.timestampType for row in found if row.topic == "appended"} == {1}
     assert {row.headers is None for row in found} == {True, False}
     assert {row.key is None for row in found} == {row.value is None for row in found}
-    # Of 500 records, the last of each key remains, unless it was deleted some time ago.
+    # Out of 500 records, the last record of each key remains, unless it was deleted some time ago.
     assert 80 <= sum(row.topic == "compacted" for row in found) < 500
 
 

@@ -1,4 +1,4 @@
-"""A real broker's JVM logs the secrets of its TLS connections, and these decrypt a capture."""
+"""A real broker's JVM logs the secrets of its TLS connections, which decrypt a capture."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ AGENT = Jars(
 
 @dataclass(frozen=True)
 class Logged:
-    """A broker that logs its secrets, a tap that sees only TLS, and the certificate's authority."""
+    """A broker that logs TLS secrets, a tap that sees only TLS, and the certificate authority."""
 
     tap: Tap
     secrets: Path

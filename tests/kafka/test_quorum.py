@@ -36,7 +36,7 @@ class Quorum(NamedTuple):
 
 
 def quorum(address: str, version: str) -> Quorum:
-    """Ask as the admin client does in describeMetadataQuorum and describeFeatures."""
+    """Ask the same as the admin client does in describeMetadataQuorum and describeFeatures."""
     wanted = [{"topicName": "__cluster_metadata", "partitions": [{"partitionIndex": 0}]}]
     said = ask(address, "DescribeQuorum", version, topics=wanted)
     [told] = said["topics"][0]["partitions"]
@@ -69,7 +69,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 @contextlib.contextmanager
 def other(version: str, directory: Path) -> Iterator[dict[str, Any]]:
-    """Run another controller of the cluster for the duration of the block."""
+    """Run another controller in the cluster for the duration of the block."""
     there, first = directory / "other", properties(directory / "server.properties")
     cluster = properties(directory / "data" / "meta.properties")["cluster.id"]
     mine = new_id()
@@ -139,7 +139,7 @@ def test_voters_that_come_and_go(spark: SparkSession, tmp_path: Path, version: s
             assert told["errorCode"] == 0, told
             until(lambda: {*quorum(address, version).voters} == {1})
             agree(spark, address, version, logs)
-        # The state at an earlier time is right, although the log has later records.
+        # The state at an earlier time is correct, although the log has later records.
         compare(view("voters", "voters", cluster_state(spark, logs, time=before)).collect(), first)
     compared(spark, logs, most=1)
 

@@ -1,6 +1,4 @@
-"""If a real broker quotes a secret configuration in an error, no capture of a tap has
-the secret.
-"""
+"""If a real broker quotes a secret configuration in an error, a tap's capture lacks the secret."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 SECRET = "opensesame"  # noqa: S105 - planted, and must not be found anywhere
-# No value is a valid number. Two of them are secret because of their text.
+# No value is a valid number. Two values are secret because of their content.
 TOPIC = ("retention.ms", f"password={SECRET}")
 BROKER = ("log.retention.ms", f"password={SECRET}")
 OPEN = ("retention.ms", "soon")

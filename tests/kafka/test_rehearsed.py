@@ -105,7 +105,7 @@ def test_lists_are_those_of_the_release_but_for_what_is_documented(
                 assert ours == theirs
                 equal += 1
                 continue
-            # These differences are documented: APIs of 3.9.2 only, and the facts of its own
+            # The documented differences are APIs that only 3.9.2 has, and facts about its own
             # cluster.
             (source,) = said(old.listeners["PLAINTEXT"], asks(min(version, 4)))
             from_old, found = shown(source, min(version, 4)), shown(ours, version)
@@ -196,7 +196,7 @@ def by_confluent(address: str, topic: str) -> list[bytes]:
 
 
 def by_old_producer(address: str) -> bool:
-    """Return whether a client works that sends requests like Kafka 0.10, without ApiVersions."""
+    """Return whether a client works that sends requests as in Kafka 0.10, without ApiVersions."""
     producer = KafkaProducer(
         bootstrap_servers=address,
         client_id="old-producer",

@@ -1,4 +1,4 @@
-"""Kafka's own tool sets every offset of a plan, whatever the groups are called."""
+"""Kafka's own tool sets every offset in a plan, whatever the groups are called."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def tool(version: str, address: str, *given: str) -> subprocess.CompletedProcess
 
 
 def commit(address: str, offset: int) -> None:
-    """Let every group commit an offset of each topic."""
+    """Make every group commit an offset in each topic."""
     for group in (*GROUPS, BROKEN):
         own = {"bootstrap.servers": address, "group.id": group, "enable.auto.commit": False}
         consumer = Consumer({**own, "log_level": 2})

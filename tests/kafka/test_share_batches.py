@@ -1,4 +1,4 @@
-"""Overlapping batches of share groups are combined as in Kafka's own share coordinator."""
+"""Overlapping batches in share groups are combined as in Kafka's own share coordinator."""
 
 from __future__ import annotations
 

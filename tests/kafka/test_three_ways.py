@@ -1,4 +1,4 @@
-"""The same traffic of a TLS cluster by three ways of capture: they agree, and each lacks its part.
+"""A TLS cluster's traffic is captured in three ways, which agree except for what each one lacks.
 
 ```
 clients ──TLS──▶ tap under TLS ──TLS──▶ plain relay, which captures TLS ──▶ broker
@@ -129,12 +129,12 @@ def tables(spark: SparkSession, done: Analysis) -> AnalysisTables:
 
 
 def requests(spark: SparkSession, done: Analysis) -> dict[tuple[Any, ...], Any]:
-    """Return the requests of clients by the facts that identify them, without the cluster's own."""
+    """Return the requests of clients (not the cluster's own), by the facts that identify them."""
     of_clients = (
         "client_id = 'rdkafka' or client_id like 'producer-%' or client_id like 'consumer-%'"
     )
     rows = tables(spark, done).frames.where("direction = 'request'").where(of_clients).collect()
-    # Two connections of a client may have the same number, and so may two of its clients.
+    # Two connections of a client may have the same number, and so may two clients of a program.
     found: dict[tuple[Any, ...], Any] = {}
     for one in sorted(rows, key=lambda row: (row.time, row.frame_index)):
         key: tuple[Any, ...]

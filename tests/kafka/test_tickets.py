@@ -72,7 +72,7 @@ def all_is_well(tap: Tap) -> bool:
 
 
 def told(paths: list[Path], name: str) -> list[Any]:
-    """Return the messages of a name in captures."""
+    """Return the messages with this name in captures."""
     return [
         message(name).decode(one.body, one.version)
         for one in read_messages(paths)
@@ -119,7 +119,7 @@ def test_on_the_broker_s_host_a_tap_may_have_another_port(
     assert tap.stats.rewritten > 0
     shakes = told(tap.capture_paths, "SaslHandshakeRequest")
     assert [one.mechanism for one in shakes] == ["GSSAPI"] * tap.stats.connections
-    # Without TLS nothing is withheld: the first token of each connection is a whole ticket.
+    # Without TLS nothing is withheld: the first token on each connection is a whole ticket.
     tokens = [one.auth_bytes for one in told(tap.capture_paths, "SaslAuthenticateRequest")]
     assert sum(map(is_ticket, tokens)) == tap.stats.connections
     answers = told(tap.capture_paths, "SaslAuthenticateResponse")

@@ -1,4 +1,4 @@
-"""Records of internal topics that Spark's own Kafka source reads decode like the broker's logs."""
+"""Records of internal topics that Spark's own Kafka source reads decode as in the broker's logs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_records_of_the_broker_are_those_of_its_log(
     at_once = open_log(spark, kafka.logs, topic).typed(names, ["message"])
     key = ["partition", "offset"]
     expected = of_log.orderBy(*key).collect()
-    # Spark's own consumers join a group to find offsets, and so write to this topic.
+    # Spark's own consumers join a group to find offsets, which writes to this topic.
     there = {(row.partition, row.offset) for row in expected}
     read = of_broker.orderBy(*key).collect()
     assert [row for row in read if (row.partition, row.offset) in there] == expected

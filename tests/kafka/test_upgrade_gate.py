@@ -1,4 +1,4 @@
-"""When a cluster of 3.9.2 is upgraded to 4.x, brokers behave as its metadata gates predict."""
+"""When a 3.9.2 cluster is upgraded to 4.x, brokers behave as the gates in its metadata predict."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def create(address: str, topic: str, **configs: str) -> int:
 
 @pytest.fixture(scope="module")
 def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
-    """Yield the directory of a stopped broker of 3.9.2, and the id of its cluster."""
+    """Yield the directory of a stopped 3.9.2 broker, and the id of its cluster."""
     directory, cluster = tmp_path_factory.mktemp("old"), new_id()
     with broker(OLD, directory, {"cluster.id": cluster}) as address:
         assert create(address, "one", message_format_version="2.8") == 0
@@ -102,7 +102,7 @@ def test_brokers_do_what_the_gate_says(release: str, old: tuple[Path, str], tmp_
     shutil.copytree(old[0], directory)
     blocked = INVALID if blocks_changes(release) else 0
     with broker(release, directory, {"cluster.id": cluster}) as address:
-        # "configuration blocks changes": every other change of the topic is refused.
+        # "configuration blocks changes": the broker refuses every other change to the topic.
         for topic in ("one", "both"):
             assert alter(address, TOPIC, topic, SET, retention_ms="1000000") == blocked
         for topic in ("fine", "mended"):
@@ -114,7 +114,7 @@ def test_brokers_do_what_the_gate_says(release: str, old: tuple[Path, str], tmp_
         assert alter(address, TOPIC, "both", DELETE, **at_once) == 0
         for topic in ("one", "both"):
             assert alter(address, TOPIC, topic, SET, retention_ms="1000001") == 0
-        # "configuration gone": a topic's is returned, but a broker's is not.
+        # "configuration gone": a topic's configuration is returned, but a broker's is not.
         for name in (FORMAT, CONVERSION, "message.timestamp.difference.max.ms"):
             assert alter(address, TOPIC, "fine", SET, **{name.replace(".", "_"): "1"}) == INVALID
             assert create(address, f"new-{name}", **{name.replace(".", "_"): "1"}) == INVALID

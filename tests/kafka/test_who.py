@@ -30,7 +30,7 @@ CLIENTS = [f"client-{number:02}" for number in range(60)]
 
 
 def drive(address: str) -> None:
-    """Let 40 producers and 20 consumers in five groups work at once, until all have finished."""
+    """Run 40 producers and 20 consumers (five groups) at the same time until all have finished."""
     admin = AdminClient({"bootstrap.servers": address, "client.id": "admin"})
     topics = [NewTopic(f"topic-{number}", 3, 2) for number in range(TOPICS)]
     for one in admin.create_topics(topics).values():
@@ -83,7 +83,7 @@ def test_captures_and_request_logs_have_the_same_requests(
     with sidecars(release, 3, tmp_path, compiled(release, tmp_path)) as cluster:
         monkeypatch.delenv("JAVA_TOOL_OPTIONS")
         drive(cluster.address("PLAINTEXT"))
-        # Brokers still hold the responses to the last fetches, and log these requests afterwards.
+        # Brokers still hold the responses to the last fetches, and log these requests later.
         time.sleep(SETTLED_SECONDS)
     captured = read([cluster.captures])
     logged = read([node.directory / "broker.log" for node in cluster.nodes])

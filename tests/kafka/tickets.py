@@ -1,6 +1,6 @@
-"""Start a real broker that accepts tickets of a real KDC, and clients with tickets.
+"""Start a real broker that accepts tickets from a real KDC, and clients with tickets.
 
-Names exist only in this realm. Java's clients and kcat get their addresses from it, and the
+Host names exist only in this realm. Java's clients and kcat get their addresses from it, and the
 broker's keys are for one name.
 """
 
@@ -121,7 +121,7 @@ def by_java(
     """Produce and consume with Kafka's own client of the broker's release."""
     told = {**_KAFKA, "bootstrap.servers": str(address), "sasl.mechanism": "GSSAPI"}
     told |= {"sasl.jaas.config": _login(found, CLIENT), "security.protocol": "SASL_PLAINTEXT"}
-    # A client that gets no answer reports that by itself after a minute.
+    # A client that gets no answer reports this by itself after a minute.
     told["max.block.ms"] = "20000" if address.host == BROKER else "5000"
     if address.port == found.tap.port:
         told |= {"security.protocol": "SASL_SSL", "ssl.truststore.type": "PEM"}

@@ -62,8 +62,8 @@ class Guarded:
         """Return bytes that end at the guard, which takes the place of their last zero byte.
 
         Only one such object exists at a time, until the next one is made. From CPython 3.14, up to
-        three bytes are between the end and the guard. With ``lie`` the object claims to be one byte
-        longer.
+        three bytes are between the end and the guard. With ``lie``, the object claims to be one
+        byte longer than it is.
         """
         empty = sys.getsizeof(b"") - 1
         at = self.end - len(data) - empty
@@ -84,7 +84,7 @@ class Reader:
         self.read = objects_read.decoder(program, lambda _: None)
 
     def __call__(self, data: bytes) -> bool:
-        """Read a possible message; return whether the bytes were one."""
+        """Read bytes that may be a message; return whether they were one."""
         return self.read(data) is not None
 
 

@@ -1,4 +1,4 @@
-"""Call the kernels alone, with functions that report a refusal."""
+"""Call only the kernels, with functions that report a refusal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def functions(
 
 
 def full_message() -> Any:
-    """Return a message with a value of every type in version 1."""
+    """Return a message that has a value of every type in version 1."""
     kind: Any = everything()
     return kind(
         id=uuid.UUID(int=7),
@@ -78,7 +78,7 @@ def row(act: Callable[[], object]) -> Any:
 
 
 def has_unordered_tags(value: Any) -> bool:
-    """Return whether unknown tagged fields anywhere have another order than on the wire."""
+    """Return whether any unknown tagged fields are in another order than on the wire."""
     if isinstance(value, list):
         return any(map(has_unordered_tags, value))
     names = getattr(value, "__struct_fields__", ())

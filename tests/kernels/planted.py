@@ -1,6 +1,6 @@
 """``python -m tests.kernels.planted``: sanitizers find a planted mistake in each kernel.
 
-It shows whether the runs of `tests/kernels/test_sanitized.py` would find a mistake. Run it when a
+This shows whether the runs in `tests/kernels/test_sanitized.py` would find a mistake. Run it when a
 kernel or these runs change. `make guard` runs it. If every mistake is found, it writes a digest of
 the kernels into ``planted.txt`` beside it. A test compares that digest with the current kernels. It
 takes a minute of CPU time.
@@ -32,12 +32,12 @@ WRITES = (
     "tests/records/test_batch_kernels.py::test_sizes_at_the_edges_of_the_buffer",
     "tests/spark/test_record_sums.py::test_kernel_and_objects_agree_on_any_bytes",
 )
-"""Kernels that write or hash: the boundaries of each type and of each buffer size."""
+"""For kernels that write or hash: the boundaries of each type and of each buffer size."""
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """The replaced and the new text, and the run that must find it, with the room's name."""
+    """The old and the new text, and the run that must find the mistake, with the room's name."""
 
     right: str
     wrong: str
@@ -123,7 +123,7 @@ MISTAKES = {
         (*PYTEST, WRITES[8]),
     ),
 }
-"""A mistake in a line of each room; `record_objects` only says where fields are, so it has none."""
+"""A mistake in a line of each directory; `record_objects` only defines offsets, so it has none."""
 
 
 def digest() -> str:
@@ -137,7 +137,7 @@ def digest() -> str:
 
 
 def mistaken(tree: Path) -> Path:
-    """Build the kernels with all mistakes, each in a separate room; return their directories."""
+    """Build the kernels with each mistake separately; return the directories of the builds."""
     for name in (str(KERNELS), "tools/package"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("*.so"))
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "NOTICE"):
@@ -152,7 +152,7 @@ def mistaken(tree: Path) -> Path:
 
 
 def is_found(room: str, wrong: Path, place: Path) -> bool:
-    """Return whether a room's mistake is found, with its name; all other rooms are unchanged."""
+    """Return whether the mistake in one directory is found; all others are unchanged."""
     shutil.copytree(sanitized.built(), place)
     [library] = wrong.glob(f"{room}.*.so")
     shutil.copy(library, place)

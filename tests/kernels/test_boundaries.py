@@ -12,7 +12,7 @@ from tests.kernels.harness import REFUSED, functions
 
 
 def agreed(given: Any) -> Any:
-    """Return the value that marks a refusal of a kernel in this package."""
+    """Return the value with which kernels in this package report a refusal."""
     return REFUSED if given is boundaries.REFUSED else given
 
 
@@ -34,7 +34,7 @@ def test_what_is_read_at_every_boundary() -> None:
     expected = [
         agreed(one.value if one.value is boundaries.REFUSED else one.holder) for one in DECODED
     ]
-    # Compared as text: NaN is not equal to itself, and 0.0 is equal to -0.0.
+    # These are compared as strings, because NaN is not equal to itself, and 0.0 is equal to -0.0.
     wrong = [
         (str(case), case.raw[:20].hex())
         for case, value in zip(DECODED, expected, strict=True)

@@ -16,7 +16,7 @@ def test_reading_stops_before_the_guard() -> None:
     assert done.returncode == 0, done.stderr
     rounds, sound = done.stdout.split(" rounds, ")
     assert rounds == "8000"
-    # Some damage is in values, so that kernels also read messages to their last byte.
+    # Some of the damage is only in values, so that kernels also read messages to the last byte.
     assert int(sound.split()[0]) > 1200
 
 

@@ -1,4 +1,4 @@
-"""Kernels whose data several threads share are safe, also on a Python without a GIL.
+"""Kernels are safe if several threads share their data, even on a Python without a GIL.
 
 With a GIL no other thread runs while a kernel runs, so most of these tests can fail only on a
 free-threaded Python: ``python -m tools.try_wheel --python python3.14t`` runs them there.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MadeUp: Any = everything()
-# A race occurs only in some tries.
+# A race occurs only in some attempts.
 SECONDS = 0.3 if getattr(sys, "_is_gil_enabled", lambda: True)() else 6
 LARGE = 100_000
 pytestmark = [pytest.mark.own_process, pytest.mark.slow]
@@ -58,7 +58,7 @@ def in_threads(work: Callable[[int], object], count: int = 4) -> list[Any]:
 
 @contextmanager
 def changing(*changes: Callable[[int], object]) -> Iterator[None]:
-    """Call each of these again and again, each in its own thread; also count the calls."""
+    """Call each of these functions again and again in its own thread, and count the calls."""
     stop = threading.Event()
     called = [0] * len(changes)
 
@@ -80,7 +80,7 @@ def changing(*changes: Callable[[int], object]) -> Iterator[None]:
 
 
 def during(work: Callable[[], object]) -> int:
-    """Call this for a while; return how often it was called."""
+    """Call this function for a while; return how often it was called."""
     end, count = time.monotonic() + SECONDS, 0
     while time.monotonic() < end:
         work()
@@ -120,7 +120,7 @@ def test_threads_make_the_functions_of_a_class_at_once() -> None:
 
 
 def test_threads_read_the_same_record_headers() -> None:
-    # Calls may share the keys.
+    # Calls may use the same keys.
     batches = [
         encode_batch([Record(n, n, b"k", b"v", [(f"{n % 3}{at}".encode(), b"x")] * 20)])
         for at in range(4)
@@ -146,7 +146,7 @@ def test_threads_get_the_same_records_of_a_batch() -> None:
 
 
 def test_threads_share_an_iterator_whose_batches_the_kernels_refuse_in_part() -> None:
-    # Python reads each third batch, which has an old magic, while other threads continue.
+    # Python reads every third batch, which has an old magic value, while other threads continue.
     new = [encode_batch([Record(at, at, b"k", b"v", [])]) for at in range(2)]
     old = encode_batch([Record(2, 2, b"k", b"v", [])], magic=1)
     data = b"".join((*new, old)) * 60

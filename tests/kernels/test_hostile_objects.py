@@ -1,8 +1,8 @@
-"""All executors write the objects in a message as the same bytes, or all refuse them.
+"""All executors write the objects in a message as the same bytes, or all of them refuse.
 
-Kernels read objects by address. So the tests put an object that does not belong into every place of
-a message: other types, subclasses, values out of range, and objects whose methods raise or change
-the message while it is written.
+Kernels read objects by address. The tests therefore put unsuitable objects into every place in a
+message: other types, subclasses, values out of range, and objects whose methods raise or change the
+message while it is written.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def subclass(kind: type, *arguments: Any, **more: Any) -> Any:
 
 
 def hostile() -> list[Any]:
-    """Return new objects that fit no field, or few fields."""
+    """Return new objects that fit no fields or only a few."""
     return [
         *(None, True, 0, -1, 2**15, 2**31, 2**63, -(2**63) - 1, 10**400, subclass(int, 5)),
         *(Index(7), Index(2**40), 1.5, float("nan"), float("inf"), subclass(float, 0.5), 1j),
@@ -114,7 +114,7 @@ def structures(value: Any) -> Iterator[Any]:
 
 
 def spoil(value: Any, source: random.Random) -> None:
-    """Put something hostile into one place of a message."""
+    """Put something hostile into one place in a message."""
     one = source.choice(list(structures(value)))
     name = source.choice(one.__struct_fields__)
     is_last = name == one.__struct_fields__[-1]
@@ -225,7 +225,7 @@ def test_a_message_whose_fields_are_deleted_is_refused() -> None:
     for name in hooked().__struct_fields__:
         value = hooked()(rack="r")
         value.rows = [row(partial(delattr, value, name))]
-        # The value was read before it was deleted, so it is written.
+        # The value was read before it was deleted, so it is written anyway.
         assert (functions(hooked(), 2)[1](value) is REFUSED) == (name != "rows")
 
 

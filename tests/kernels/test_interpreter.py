@@ -134,8 +134,8 @@ def test_no_python_code_runs_while_usual_values_are_read_or_written() -> None:
 
 
 def test_no_list_is_seen_before_it_is_whole() -> None:
-    # Code that takes an element that does not exist yet, such as a debugger, crashes. From Python
-    # 3.12, garbage collection runs only between Python's own steps.
+    # Code that accesses an element that does not exist yet, such as a debugger, would crash. From
+    # Python 3.12, garbage collection runs only between Python's own steps.
     decode = functions(MadeUp, 1)[0]
     count = 57
     raw = MadeUp(ids=[uuid.UUID(int=number) for number in range(count)]).encode(1)
@@ -145,7 +145,7 @@ def test_no_list_is_seen_before_it_is_whole() -> None:
     def lists() -> set[int]:
         return {id(one) for one in gc.get_objects() if type(one) is list and len(one) == count}
 
-    # Existing objects are not examined again, which would take most of the time.
+    # Existing objects are not examined again, because that would take most of the time.
     gc.collect()
     gc.freeze()
     others = lists()

@@ -77,7 +77,7 @@ def test_damaged_bytes_are_read_as_the_reference_reads_them(
     except DecodeError:
         reference = REFUSED, len(damaged)
     reference = reference[0] if reference[1] == len(damaged) else REFUSED
-    # Compared as text: damage can produce NaN, which is not equal to itself.
+    # These are compared as strings, because damage can produce NaN, which is not equal to itself.
     assert repr(found) == repr(reference)
 
 

@@ -1,5 +1,4 @@
-"""Without memory, kernels over objects return the right result or raise `MemoryError`, and leak
-nothing."""
+"""Without memory, kernels return the right result or raise `MemoryError`, and leak nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ pytestmark = [
     ),
 ]
 RECORDS = [
-    # Bytes of length one, and keys that were made before, exist already.
+    # Bytes objects of length one, and keys that were made before, already exist.
     Record(2**62 + at, 2**40 + at, b"k%d" % at, b"v" * at, [(b"h%d" % at, b"value"), (b"", None)])
     for at in range(9)
 ]
@@ -72,7 +71,7 @@ def test_what_has_no_memory_is_right_or_an_error(door: Callable[[], Any], failin
         tried(first)
     gc.collect()
     grown = []
-    # A leak repeats each time; other threads of the process may keep some memory once.
+    # A leak repeats each time; other threads in the process may keep some memory once.
     for _ in range(4):
         before = sys.getallocatedblocks()
         right = [tried(first) for first in range(1, MOST)]

@@ -1,4 +1,4 @@
-"""The constants of formats and rows in memory are equal in Cython and in Python."""
+"""The constants for formats and for rows in memory are the same in Cython and in Python."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "batches": (*_WIRE, "columnar.batch_table"),
     "hashing": ("columnar.value_hash",),
 }
-# These constants have the same name but another meaning, such as a magic in byte order.
+# These constants have the same name but a different meaning, such as a magic value in byte order.
 _OTHERS = {"LZ4_MAGIC", "ZSTD_MAGIC"}
 _ENUM = re.compile(r"^cdef enum ?\w*:\n((?:(?: .*)?\n)*)", re.MULTILINE)
 _DEFINED = re.compile(r"^ +#define (\w+) ((?:0x)?[0-9A-F]+)(?:U?LL)?$", re.MULTILINE)

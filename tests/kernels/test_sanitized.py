@@ -40,7 +40,8 @@ def test_damaged_inputs_touch_nothing_else(program: str) -> None:
 @pytest.mark.long
 def test_boundaries_touch_nothing_else() -> None:
     used = watched(*PYTEST, *WRITES)
-    # Every package was compiled with sanitizers, and one of these tests or programs uses it.
+    # Every package was compiled with sanitizers, and is used by at least one of these tests or
+    # programs.
     assert used.union(*(watched(one, "1") for one in PROGRAMS)) >= ROOMS
 
 

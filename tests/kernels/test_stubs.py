@@ -23,7 +23,7 @@ Names = dict[str, list[str]]
 
 
 def compiled(source: str) -> Names:
-    """Return the public names of a Cython file: arguments of functions, and members of classes."""
+    """Return the public names in a Cython file, with functions' arguments and classes' members."""
     names = {one[1]: arguments(one[2]) for one in _FUNCTION.finditer(source)}
     for one in _CLASS.finditer(source):
         names[one[1]] = sorted(_FIELD.findall(one[2]))
@@ -47,7 +47,7 @@ def public(names: Names) -> Names:
 
 
 def told(stub: str) -> Names:
-    """Return the public names of a stub, in the same form."""
+    """Return the public names in a stub, in the same form."""
     names: Names = {}
     for node in ast.parse(stub).body:
         if isinstance(node, ast.FunctionDef):

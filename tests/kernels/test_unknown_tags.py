@@ -19,12 +19,12 @@ OTHER = 7
 
 
 def level(tag: int, versions: str) -> dict[str, Any]:
-    """Return a tagged field of some versions; its tags are shared with unknown fields."""
+    """Return a tagged field that some versions have; unknown fields use the same tags."""
     common = {"type": "int32", "taggedVersions": versions, "tag": tag, "ignorable": True}
     return {"name": f"Level{tag}", "versions": versions, **common}
 
 
-# The last one has its tag in another version.
+# The last unknown field has the tag of a field in another version.
 Levels: Any = made([*(level(tag, "2+") for tag in KNOWN), level(OTHER, "3+")])
 EDGES = [1, 2, 5, 127, 128, 199, 201, 16_383, 16_384, 2**21, HIGHEST_TAG]
 TAGS = st.sampled_from(EDGES) | st.integers(0, HIGHEST_TAG)

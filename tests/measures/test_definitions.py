@@ -1,4 +1,4 @@
-"""Each condition on frames has the same meaning in Arrow and in SQL."""
+"""Each condition for frames has the same meaning in Arrow and in SQL."""
 
 from __future__ import annotations
 

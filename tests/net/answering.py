@@ -1,6 +1,4 @@
-"""Run a broker in a thread, for blocking clients: a test sets its responses, or it
-sends defaults.
-"""
+"""Run a broker in a thread, for blocking clients; it sends a test's responses, or defaults."""
 
 from __future__ import annotations
 
@@ -56,8 +54,8 @@ class Answers:
     """Answer requests by API name: with a JSON form, or with a function of the request.
 
     A field that a form leaves out has its default, and so have all fields of an API without a form.
-    ApiVersions offers ``offered``. None closes the connection, or sends nothing if no response is
-    expected.
+    ApiVersions offers ``offered``. None as an answer closes the connection, or sends nothing if no
+    response is expected.
     """
 
     def __init__(self, offered: dict[str, tuple[int, int]] | None = None, **says: Says) -> None:
@@ -114,7 +112,7 @@ def ranges(offered: dict[str, tuple[int, int]] | None) -> list[dict[str, int]]:
 def answering(
     answers: Answers | None = None, tls: SSLContext | None = None
 ) -> Iterator[tuple[str, Answers]]:
-    """Yield a broker's address as text, and its answers."""
+    """Yield a broker's address as a string, and its answers."""
     answers = answers or Answers()
     with served(Broker(answers), tls) as address:
         yield str(address), answers

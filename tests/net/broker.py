@@ -1,4 +1,4 @@
-"""A small broker, a small client, and the content of a capture of their traffic."""
+"""A small broker, a small client, and a reader for captures of their traffic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 PATIENCE = 120
 CHUNK_BYTES = 256 * 1024
-"""The most that asyncio reads at once."""
+"""The most bytes that asyncio reads in one call."""
 T = TypeVar("T")
 
 
@@ -159,7 +159,7 @@ async def tapped(
 
 
 async def settled(condition: Callable[[], bool]) -> None:
-    """Wait until the tap has noticed; only the test's own timeout ends the wait."""
+    """Wait until the tap has noticed; the wait is limited only by the test's own timeout."""
     while not condition():  # noqa: ASYNC110  # counts have no events
         await asyncio.sleep(0.002)
 

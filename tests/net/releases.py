@@ -21,7 +21,7 @@ REAL, OLDER, NEWER = "3.9.2", "4.0.2", "4.4.0"
 
 
 def versions_list(release: str, **fields: Any) -> Any:
-    """Return the release's ApiVersions response, with all optional facts of a cluster."""
+    """Return the release's ApiVersions response, with all optional facts about a cluster."""
     kind: Any = message("ApiVersionsResponse")
     keys = [key for key in catalog().api_keys() if role_of({key}) == "client"]
     offers = [(key, offered_versions(key, release)) for key in keys]

@@ -1,4 +1,4 @@
-"""Addresses are found in every response ever released, and by the rule alone."""
+"""Addresses are found in every response ever released, by the rule alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every request of the catalog is sent as given, and its answer is read."""
+"""Every request in the catalog is sent as given, and its answer is read."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_a_broker_that_knows_none_of_our_versions_is_said_so() -> None:
 
 @pytest.mark.parametrize("names_its_own", [True, False], ids=["KIP-511", "before"])
 def test_a_broker_without_our_version_of_api_versions_answers_in_version_0(
-    names_its_own: bool,  # noqa: FBT001 - a parameter of the test
+    names_its_own: bool,  # noqa: FBT001 - a parameter for the test
 ) -> None:
     known = Answers({"ApiVersions": (0, 1), "Metadata": (0, 5)})
 

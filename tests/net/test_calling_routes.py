@@ -20,7 +20,7 @@ MOVED = {"topics": [{"partitions": [{"errorCode": 6}]}]}
 
 
 class Nodes:
-    """Run brokers 1 and 2; their responses about the cluster name ``leader``, which may change."""
+    """Run brokers 1 and 2, which name ``leader`` in responses about the cluster; it may change."""
 
     def __init__(self, addresses: dict[int, HostPort], answers: dict[int, Answers]) -> None:
         self.addresses = addresses
@@ -55,7 +55,7 @@ class Nodes:
         return {"topics": [{"partitions": [{"leaderId": self.leader}]}]}
 
     def asked(self, name: str) -> list[int]:
-        """Return the nodes that received this request, in the order of the nodes."""
+        """Return the nodes that received this request, ordered by node id."""
         return [
             node for node, one in self.answers.items() for asked in one.names() if asked == name
         ]
@@ -185,7 +185,7 @@ def test_topics_may_have_dashes() -> None:
     assert parse_route("leader:a-1-2") == Route("leader", "a-1", 2)
 
 
-# These tests send a request again.
+# These tests cover requests that are sent again.
 
 
 def test_an_answer_that_it_moved_is_given_as_it_is(nodes: Nodes) -> None:

@@ -87,7 +87,7 @@ def test_names_are_escaped_and_a_token_says_so() -> None:
 
 
 class ScramServer:
-    """The broker's side of SCRAM, by the RFC: the responses of `Answers` to SaslAuthenticate."""
+    """The broker's side of SCRAM, as in the RFC: what `Answers` returns to SaslAuthenticate."""
 
     def __init__(self, mechanism: str, users: dict[str, str]) -> None:
         self._hash = HASHES[mechanism]

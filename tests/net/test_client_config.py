@@ -37,7 +37,7 @@ HUSH = "hush"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 
-# The result of java.util.Properties for these texts.
+# The result of java.util.Properties for these strings.
 PROPERTIES = {
     "a=b": {"a": "b"},
     "a: b": {"a": "b"},
@@ -202,7 +202,7 @@ def pkcs12_file(authority: Authority, directory: Path) -> Stores:
     )
     path = directory / "trust.p12"
     path.write_bytes(raw)
-    # JKS is Java's default name for a store, and Java opens PKCS #12 under this name too.
+    # JKS is Java's default store type, and Java also opens PKCS #12 stores with this type.
     return {"ssl_truststore_location": str(path), "ssl_truststore_password": "changeit"}
 
 

@@ -1,4 +1,4 @@
-"""Each line of the fault grammar has its meaning, and each mistake has its error."""
+"""Each line in the fault grammar has the documented meaning, and each mistake has its own error."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def produce(topic: str = "orders", correlation_id: int = 7, acks: int = -1) -> b
 
 
 def real_answer(request: RequestFrame, payload: bytes) -> bytes | None:
-    """Return the response of a broker that has done everything; None if no response is expected."""
+    """Return the response of a broker that did what was asked; None if no response is expected."""
     name = request.message_name.replace("Request", "Response")
     fields: dict[str, Any] = {}
     if name == "ProduceResponse":
@@ -134,7 +134,7 @@ def somewhere() -> HostPort:
 def faulty(
     tmp_path: Path, *texts: str, seed: int = 1
 ) -> Callable[[Callable[[Client, Tap, Broker], Any]], None]:
-    """Let one client of a tap with these faults do a job, with a broker that has no faults."""
+    """Run a job with one client, through a tap with these faults, to a broker without faults."""
 
     def over(job: Callable[[Client, Tap, Broker], Any]) -> None:
         broker = Broker(real_answer)
@@ -178,7 +178,7 @@ def test_an_error_after_is_of_what_the_broker_has_done(tmp_path: Path) -> None:
         assert [part.error_code for part in topic.partition_responses] == [RETRIABLE]
         assert received(broker) == frame(produce())
         assert did(tap) == [(7, "answered with an error")]
-        # The capture has the broker's real responses.
+        # The capture contains the broker's real responses.
         (heard,) = (
             data
             for (source, _), data in captured(tap.capture_paths).items()
@@ -382,7 +382,7 @@ def test_silence_before_keeps_all_later_requests_from_the_broker(tmp_path: Path)
         await settled(lambda: tap.stats.open_connections == 0)
         assert received(broker) == frame(produce(correlation_id=1))
         assert did(tap) == [(2, "silent from here on")]
-        # The capture still has the client's bytes.
+        # The capture still contains the client's bytes.
         streams = captured(tap.capture_paths)
         said = [data for (source, _), data in streams.items() if source == client.port]
         expected = (produce(correlation_id=1), ends(2), ends(3), produce(correlation_id=4))

@@ -1,6 +1,4 @@
-"""A tap that filters captures a frame with its answer or not at all, without gaps, and counts
-frames.
-"""
+"""A tap that filters captures both a request and its answer or neither, and counts all frames."""
 
 from __future__ import annotations
 
@@ -58,7 +56,7 @@ def produce(topic: str, acks: int = -1) -> bytes:
 
 
 class Judge:
-    """A connection whose frames are filtered one after another."""
+    """A connection whose frames are filtered one by one."""
 
     def __init__(self, only: CaptureFilter, names: TopicNames | None = None) -> None:
         self.stats = TapStatistics()

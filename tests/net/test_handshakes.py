@@ -152,7 +152,7 @@ def test_a_client_whose_handshake_fails_is_counted_and_the_reason_said_once(  # 
 
 
 def told(stats: TapStatistics) -> dict[str, int]:
-    """Return the counts of a run, except frames and bytes."""
+    """Return the counts from a run, except frames and bytes."""
     silent = {"requests", "responses", "request_bytes", "response_bytes", "open_connections"}
     names = {one.name for one in fields(stats)} - silent
     return {name: getattr(stats, name) for name in names if getattr(stats, name)}
@@ -239,7 +239,7 @@ def test_a_broker_that_asks_for_a_certificate_which_the_tap_does_not_have_is_cou
             await client.send(frame(asking(b"")))
             assert await client.reader.read() == b""
             await settled(lambda: tap.stats.open_connections == 0)
-            # asyncio's servers end a failing handshake without a reason, and Kafka's with one
+            # asyncio's servers end a failing handshake without a reason; Kafka's give a reason
             # (tests/kafka).
             assert tap.stats.responses == 0
 

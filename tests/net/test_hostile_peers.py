@@ -88,7 +88,7 @@ DENSE_RESPONSES = dense_cases(sorted(ADVERTISING.union(RESPONSES)))
 
 
 def dense_tags(size: int) -> bytes:
-    """Return a tag section with as many tagged fields as fit."""
+    """Return a tag section with as many tagged fields as fit into it."""
     count = size // 5
     tags = b"".join(
         write_unsigned_varint(tag) + b"\x00" for tag in range(2_097_152, 2_097_152 + count)
@@ -321,7 +321,7 @@ class Frames:
 
 @pytest.mark.parametrize("ends", ["client", "broker", "lost", "cancelled"])
 def test_what_waits_for_a_later_step_is_captured_whatever_ends_the_connection(ends: str) -> None:
-    """Frames that were read are kept even if the connection ends before their turn."""
+    """Frames that were read are kept even if the connection ends before they are processed."""
 
     async def job() -> None:
         client, broker, recorder = Wire(End(over_tls=True)), Wire(End()), Frames()

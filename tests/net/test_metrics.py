@@ -67,7 +67,7 @@ def test_every_count_is_told(data: st.DataObject) -> None:
     expected = {name if name in GAUGES else f"{name}_total": counts[name] for name in names}
     assert values(text) == {**expected, "clients": 3}
     assert text.endswith('\nflexwire_tap_info{version="1.2"} 1\n# EOF\n')
-    # The grammar of OpenMetrics 1.0: a family has one type line, before its samples.
+    # In the grammar of OpenMetrics 1.0, a family has one type line, before its samples.
     families = re.findall(r"^# TYPE (\S+) (?:counter|gauge|info)$", text, re.MULTILINE)
     assert len(set(families)) == len(families) == len(names) + 2
     for family in re.findall(r"^# UNIT (\S+) bytes$", text, re.MULTILINE):
@@ -184,7 +184,7 @@ def test_a_port_that_closes_leaves_nobody_waiting() -> None:
 
 
 def test_only_loopback_is_listened_at_unless_told(tmp_path: Path) -> None:
-    everywhere = "0.0.0.0"  # noqa: S104  # that is the case
+    everywhere = "0.0.0.0"  # noqa: S104  # this is the test case
 
     async def job() -> None:
         with pytest.raises(TapError, match=f"a loopback address for metrics, got {everywhere}"):

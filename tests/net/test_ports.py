@@ -1,6 +1,4 @@
-"""A broker keeps its port between runs, and a damaged file of ports causes only
-flexwire's errors.
-"""
+"""A broker keeps its port between runs, and a damaged port file causes only flexwire's errors."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ ONE, TWO, THREE = (HostPort(f"b-{number}", 9092) for number in (1, 2, 3))
 
 
 async def advertised(out: Path, ports: PortRange, *brokers: HostPort) -> dict[HostPort, int]:
-    """Return the tap's port for each broker, as a client of a new tap gets it."""
+    """Return the tap's port for each broker, as a client of a new tap sees it."""
 
     def answer(*_: object) -> bytes:
         return response_payload(METADATA, 1, metadata(1, *brokers))

@@ -57,9 +57,7 @@ def texts(spec: MessageSpec) -> Iterator[tuple[tuple[str, ...], FieldSpec]]:
 
 
 def free_texts(request_name: str) -> Iterator[CredentialField]:
-    """Find text that is neither a name nor an echo of the request, in any version of
-    the response.
-    """
+    """Find strings in any version of the response that are neither names nor from the request."""
     name = re.sub("Request$", "Response", request_name)
     asked = {
         field.name for spec, _ in catalog().entry(request_name).specs() for field in spec.walk()
@@ -110,7 +108,7 @@ def test_a_quoted_secret_is_in_nothing_that_is_kept_of_the_response(
 
 
 def kept_of(request: bytes, response: bytes) -> Iterator[bytes]:
-    """Yield everything that the tap, ``decode``, ``explain`` and request logs show of a pair."""
+    """Yield everything that the tap, ``decode``, ``explain`` and request logs show about a pair."""
     yield from tapped(request, response)
     # The response is also cut off, or longer than its spec.
     for damaged in (response[:-1], response + SECRET):

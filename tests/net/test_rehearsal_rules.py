@@ -145,7 +145,7 @@ def test_exactly_what_the_release_does_not_read_is_refused(api_key: int) -> None
         turn = Conversation().request(payload)
         passed = passing.requests([payload], [turn])
         if rehearsal.over:
-            # Only brokers send some versions.
+            # Some versions are sent only by brokers.
             assert (passed.outgoing, passed.answers) == (frame(payload), {})
         elif version in stable_versions(api_key, NEWER):
             assert (passed.outgoing, passed.answers) == (frame(payload), {}), (api_key, version)

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = ["made"]
 LEADER_AND_ISR = 4
-# As JSON, the report has more bytes than a process may send at once.
+# As JSON, the report has more bytes than a process may send in one message.
 LONG = "\x01" * 30_000
 
 
@@ -235,7 +235,7 @@ def test_clients_that_are_not_chosen_see_what_the_broker_says(
 
 
 async def all_pass(tap: Tap, processes: int) -> bool:
-    """Return whether a refused request passes in every process, each of which has a client."""
+    """Return whether a refused request now passes in every process; each process has a client."""
     async with AsyncExitStack() as stack:
         clients = [
             await stack.enter_async_context(connected(tap.listen_address)) for _ in range(processes)
@@ -261,7 +261,7 @@ def test_it_ends_for_all_once_too_many_clients_failed(processes: int, tmp_path: 
                 rehearsal=RehearsalPlan(NEWER, most_failed=2),
             ) as tap,
         ):
-            # The same client counts once.
+            # The same client is counted once.
             for client_id in ("a", "a", "b", "a", LONG):
                 async with connected(tap.listen_address) as client:
                     await client.send(

@@ -165,7 +165,7 @@ def test_addresses_become_listeners_and_all_else_stays(
             assert received != sent[0]
             assert tap.stats.rewritten == 1
 
-            # The capture has the broker's real bytes.
+            # The capture contains the broker's real bytes.
             streams = captured(tap.capture_paths)
             assert streams[bootstrap.port, client.port] == frame(sent[0])
 
@@ -404,7 +404,7 @@ def test_a_response_is_rewritten_whatever_follows_its_addresses(tmp_path: Path) 
 def test_what_follows_a_response_that_began_to_pass_on_is_still_rewritten(
     cut: int | None, tmp_path: Path
 ) -> None:
-    """The rest of one response arrives with another, or with the beginning of another."""
+    """The rest of a response arrives together with the next one, or with its beginning."""
     first = frame(answering(bytes(range(200))))
     second = frame(response_payload(METADATA, 9, metadata(9, FAR), correlation_id=8))
     asked = frame(asking(b"")) + frame(request_payload(METADATA, 9, correlation_id=8))

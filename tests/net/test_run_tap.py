@@ -93,7 +93,7 @@ def test_a_tap_on_every_interface_advertises_the_address_that_the_client_used(
 
         async with (
             serving(Broker(answer)) as upstream,
-            Tap(("0.0.0.0", 0), upstream, tmp_path) as tap,  # noqa: S104  # that is the case
+            Tap(("0.0.0.0", 0), upstream, tmp_path) as tap,  # noqa: S104  # this is the test case
             connected(HostPort(LOOPBACK, tap.listen_address.port)) as client,
         ):
             payload = await client.ask(request_payload(METADATA, 1))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pytest
 
 KINDS = ("frames that are lost", "clients that left")
-# Log calls that neither a peer nor a failure can repeat, by file, with the reason.
+# For each file, the log calls that neither a peer nor a failure can repeat, with the reason.
 BOUNDED = {
     # There are at most 1,000 addresses.
     "connections.py": (7, "once for each address until it is reached again, and for each text"),

@@ -1,4 +1,4 @@
-"""A stamped request has the client's bytes plus the tags; other requests pass unchanged."""
+"""A stamped request consists of the client's bytes and the tags; other requests pass unchanged."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_the_longest_values_and_the_most_tags() -> None:
 
 
 def test_the_broker_gets_the_tags_and_the_capture_has_both(tmp_path: Path) -> None:
-    # Three requests together, one byte at a time, and one that exceeds what is read at once.
+    # Three requests together, then byte by byte, and one that is larger than a single read.
     asked = [
         asking(b"a", correlation_id=1),
         asking(b"b", correlation_id=2),

@@ -41,7 +41,7 @@ class Listening:
 
 
 def passed(made: Made, out: Path, said: bytes, pieces: int, *, connects: bool) -> tuple[Any, ...]:
-    """Return what the broker received, and what the capture has of it."""
+    """Return what the broker received, and what the capture contains of it."""
     security = TapSecurity(made.listen, made.upstream if connects else None)
     broker = Listening()
 

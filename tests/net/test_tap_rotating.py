@@ -1,6 +1,4 @@
-"""If a capture is a ring of files, SIGHUP ends a file, the oldest files are removed, and all is
-counted.
-"""
+"""In a ring of files, SIGHUP ends a file, old files are removed, and everything is counted."""
 
 from __future__ import annotations
 
@@ -75,7 +73,7 @@ def test_a_ring_counts_what_it_lets_go(tmp_path: Path) -> None:
     assert len(tap.capture_paths) == 2
     assert tap.stats.removed_frames + len(frames(tap.capture_paths)) == 18
     assert tap.stats.removed_bytes >= 100 * tap.stats.removed_files
-    # Frames that the tap drops because of its options do not count as lost.
+    # Frames that the tap drops because of its options are not counted as lost.
     assert tap.stats.is_captured
 
 

@@ -1,4 +1,4 @@
-"""Our side of TLS trusts the right servers, sends its certificate, and reports wrong files."""
+"""Our side of TLS trusts the right servers, sends its certificate, and reports invalid files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With TLS, a capture has no credentials, but everything else of every frame."""
+"""With TLS, a capture contains no credentials, but everything else in every frame."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def talked(
     talk: Callable[[Client], Awaitable[None]],
     tls: ssl.SSLContext | None = None,
 ) -> Talked:
-    """Let a client talk to a broker through a tap, until both are done."""
+    """Make a client talk to a broker through a tap, until both are done."""
 
     async def job() -> Talked:
         async with serving(handler) as upstream, tapped(upstream, out, security=security) as tap:
@@ -175,7 +175,7 @@ def test_what_is_not_frames_is_filled_as_well(made: Made, tmp_path: Path) -> Non
 
 
 def turned(payload: bytes) -> bytes:
-    """Return the result for a conversation's first request."""
+    """Return what happens to a conversation's first request."""
     return withhold_credentials(payload, Conversation().request(payload))
 
 

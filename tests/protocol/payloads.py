@@ -1,4 +1,4 @@
-"""Make payloads of frames with the codec."""
+"""Make frame payloads with the codec."""
 
 from __future__ import annotations
 

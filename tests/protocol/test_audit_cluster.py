@@ -1,4 +1,4 @@
-"""For each release, each kind of evidence about a cluster leads to its verdict."""
+"""In each release, each kind of evidence about a cluster leads to the right verdict."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_every_gate_is_told_of_on_every_release_from_4_on_and_none_before() -> N
         assert [one.verdict for one in found] == sorted(
             (one.verdict for one in found), key=VERDICTS.index
         )
-        # A gate that was not checked does not count as passed.
+        # A gate that was not checked is not counted as passed.
         for one in found:
             assert one.reason
             assert (one.verdict != NOT_SAID) or one.remedy
@@ -154,5 +154,5 @@ def test_a_client_that_sets_what_is_gone_is_told_of(
     for one in told:
         assert configured.name in one.reason
         assert (one.requests, one.first_us, one.last_us) == (4, 10, 20)
-    # A setting without effect does not show whether something breaks.
+    # A setting without an effect does not show whether something breaks.
     assert (NOTHING in {one.verdict for one in found}) == (verdict != WILL)

@@ -47,7 +47,7 @@ def offers(api_key: int, release: str) -> frozenset[int]:
 
 
 def spoken(api_key: int, version: int) -> set[int]:
-    """Return every version that a release has, if that release also has this one."""
+    """Return all versions that a release has, if this version is one of them."""
     found: set[int] = set()
     for release in RELEASES:
         every = reads(api_key, release)
@@ -97,7 +97,8 @@ def test_nothing_is_said_only_where_a_version_is_in_common_or_a_fallback_is_docu
                     if is_silent and not may_be:
                         wrong.append((release, version, software, asked))
     assert not wrong
-    # The loop checks something: an API that some release lacks is reported at least once.
+    # This shows that the loop checks something: an API that a release lacks is reported at least
+    # once.
     if any(not reads(api_key, one) for one in RELEASES):
         assert told
 
@@ -105,7 +106,7 @@ def test_nothing_is_said_only_where_a_version_is_in_common_or_a_fallback_is_docu
 @pytest.mark.parametrize(
     ("names", "software", "release", "verdict"),
     [
-        # The cases of the bug report: a share consumer, KIP-848 and streams groups with older
+        # The cases in the bug report: a share consumer, KIP-848 and streams groups with older
         # brokers.
         ({"ShareGroupHeartbeat": 1, "ShareFetch": 1}, "apache-kafka-java", "3.9", "will break"),
         ({"ShareGroupHeartbeat": 1, "ShareFetch": 2}, None, "3.9", "will break"),
@@ -121,7 +122,7 @@ def test_nothing_is_said_only_where_a_version_is_in_common_or_a_fallback_is_docu
         ({"ConsumerGroupHeartbeat": 1}, "librdkafka", "3.9", "will break"),
         ({"ConsumerGroupHeartbeat": 1}, "librdkafka", "4.0", NOTHING),
         ({"ConsumerGroupHeartbeat": 1}, "apache-kafka-java", "3.9", NOTHING),
-        # Clients that continue, according to their documentation.
+        # Clients that continue to work, according to their documentation.
         ({"ConsumerGroupHeartbeat": 1}, "kgo", "3.6", NOTHING),
         ({"GetTelemetrySubscriptions": 0, "PushTelemetry": 0}, None, "3.6", NOTHING),
         ({"DescribeTopicPartitions": 0}, "apache-kafka-java", "3.6", NOTHING),

@@ -112,7 +112,7 @@ def test_two_clients_with_one_library_are_told_apart_by_their_default_client_id(
     for client_id, library in (("Telegraf", "Telegraf"), ("beats", "Beats"), ("x", "Sarama")):
         found = find_library(Party(client_id, None, None, "sarama", "v1.46.0"))
         assert found is FIRST[library]
-    # The software name that a client sends outranks its client id.
+    # The software name that a client sends takes precedence over its client id.
     assert find_library(Party("rdkafka", None, None, "kgo", "v1")) is FIRST["franz-go"]
     assert find_library(Party("rdkafka", None, None, "unheard-of", "1")) is None
 
@@ -142,9 +142,7 @@ def numbers(version: str) -> list[int]:
 
 
 def of_trial(row: Row) -> tuple[Library | None, str, str]:
-    """Return a tested client's library if its first working release is known, its release, and its
-    setting.
-    """
+    """Return a tested client's library, if its first working release is known; release; setting."""
     program, _, version = row.client.partition(" ")
     release, _, setting = version.partition(", ")
     return FIRST.get(TRIED.get(program, "")), release, setting

@@ -1,4 +1,4 @@
-"""The client instance id is found in any source: the header, a body, or the broker's response.
+"""The client instance id is found in each source: the header, a body, or the broker's response.
 
 Sources: KIP-714 for the bodies, KIP-1313 for request header 3.
 """

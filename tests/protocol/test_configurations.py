@@ -1,4 +1,4 @@
-"""Every release of the catalog has its own list of configurations, and few are ever removed."""
+"""Every release in the catalog has its own list of configurations, and few are ever removed."""
 
 from __future__ import annotations
 

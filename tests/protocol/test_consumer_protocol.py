@@ -1,4 +1,4 @@
-"""Each obstacle to the consumer protocol leads to its verdict about a group; the worst one wins."""
+"""Each obstacle to the consumer protocol leads to its verdict; the most serious verdict wins."""
 
 from __future__ import annotations
 

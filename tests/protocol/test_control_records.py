@@ -1,4 +1,4 @@
-"""Control records of every type are read, also future versions and invalid bytes."""
+"""Control records of every type are read, including future versions and invalid bytes."""
 
 from __future__ import annotations
 

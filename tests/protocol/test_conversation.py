@@ -1,4 +1,4 @@
-"""Earlier frames of a connection decide the kind and the pair of each frame."""
+"""Earlier frames on a connection determine the kind of each frame, and what it is paired with."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_response_known_before_its_request_is_its_own_if_it_was_seen_later(
     asked = conversation.request(request(7), seen_at)
     assert (asked.pair == answer.pair) is is_pair
     assert (conversation.unanswered() == []) is is_pair
-    # So a response to a request from before the capture does not shift later pairs.
+    # A response to a request from before the capture therefore does not shift later pairs.
     if not is_pair:
         assert conversation.response(response(7), 9).pair == asked.pair
 
@@ -207,7 +207,7 @@ def test_a_cut_produce_says_whether_it_is_answered_once_its_acks_are_there(
     for size in range(header.body_offset, len(whole)):
         conversation = Conversation()
         turn = conversation.damaged_request(whole[:size], "cut off", is_placed=True)
-        # acks follows a null text, which takes one byte in flexible versions (from version 9).
+        # acks follows a null string, which takes one byte in flexible versions (from version 9).
         has_acks = size >= header.body_offset + (1 if version >= 9 else 2) + 2
         assert turn.request == header
         assert (turn.pair is None) == (acks == 0 and has_acks)
@@ -299,7 +299,7 @@ def test_a_ticket_needs_no_handshake_before_it(length: str) -> None:
 def test_what_differs_from_a_ticket_in_one_byte_is_none(place: int) -> None:
     damaged = bytearray(TICKET)
     damaged[place] ^= 0x10
-    # All bytes of the token except the two of its length.
+    # All bytes of the token except the two length bytes.
     assert (Conversation().request(bytes(damaged)).kind == "token") is (place in {2, 3})
     assert Conversation().request(TICKET[:place]).kind == "unread"
 

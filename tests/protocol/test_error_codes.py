@@ -1,4 +1,4 @@
-"""Error codes equal Kafka's, and each is unique; the specs' names show which fields contain one."""
+"""Error codes equal Kafka's, and each is unique; field names in specs show where they are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from flexwire.protocol.error_codes import (
 from flexwire.protocol.error_meanings import MEANINGS
 from flexwire.schema.catalog import catalog, release_order
 
-# The number of codes in the enum of each release's clients.
+# The number of codes in the enum in each release's clients.
 COUNTS = {
     "2.4.1": 89,
     "2.5.0": 90,

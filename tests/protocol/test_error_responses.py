@@ -1,7 +1,7 @@
 """An error response equals the response of Kafka's own class, also with errors set in a response.
 
-`tools/error_response_vectors.py` wrote the vectors. Error texts depend on the release, so the tests
-compare responses without them.
+`tools/error_response_vectors.py` wrote the vectors. Error messages depend on the release, so the
+tests compare responses without them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ ELSEWHERE = {
 }
 # Requests for which flexwire makes no response, by API and versions: Kafka's response has no error.
 REFUSED = {
-    "DescribeLogDirs": "0-2",  # only directories of the broker have an error
+    "DescribeLogDirs": "0-2",  # only the broker's directories have an error
     "ElectLeaders": "0",  # null asks for all partitions; from version 1 the top level has the error
     "Metadata": "0-12",  # null asks for all topics, empty in 0; from 13 the top level has the error
 }
@@ -83,9 +83,7 @@ class ErrorVector(NamedTuple):
 
     @property
     def response(self) -> Message:
-        """Return Java's response, without error texts and without fields that only an old release
-        writes.
-        """
+        """Return Java's response without error messages and without an old release's fields."""
         kind = message(f"{self.api}Response", self.releases[-1])
         response = kind.decode(bytes.fromhex(self.answer), self.version)
         without_texts(response, self.version)
@@ -102,7 +100,7 @@ class ErrorVector(NamedTuple):
 
 @cache
 def vectors() -> dict[str, list[ErrorVector]]:
-    """Return every vector by API, with or without a response, unless Java itself throws."""
+    """Return all vectors by API, with or without a response, unless Java itself throws."""
     found: dict[str, list[ErrorVector]] = defaultdict(list)
     with gzip.open(FILE, "rt", encoding="utf-8") as lines:
         for line in map(json.loads, lines):
@@ -127,7 +125,7 @@ def structures(value: Any) -> Iterator[MessageStruct]:
 
 
 def without_texts(response: Message, version: int) -> None:
-    """Set error texts to null, or to an empty text where the version has no null."""
+    """Set error messages to null, or to an empty string if the version has no null."""
     served = response.definition.served
     fields = served.entry.spec(version, served.release).fields_by_structure()
     for structure in structures(response):
@@ -147,9 +145,7 @@ def in_order(value: Any) -> Any:
 
 
 def fault(vector: ErrorVector) -> str | None:
-    """Return the difference of our response, or None if it equals Kafka's or the difference is
-    known.
-    """
+    """Return how our response differs, or None if it equals Kafka's or the difference is known."""
     try:
         ours = error_response(vector.request, vector.version, vector.code)
     except ArgumentError as error:
@@ -235,7 +231,7 @@ def test_every_exception_is_needed(
         table,
         {one: exceptions[one] for one in kept} if isinstance(exceptions, dict) else {*kept},
     )
-    # A layout keeps nothing from the table of codes.
+    # A layout stores nothing from the table of codes.
     of_api = [vector for vector in vectors()[place[0]] if vector.code == CODES[0]]
     if table == "_ALL":
         # Without this error, the response would report none, as Kafka's does.

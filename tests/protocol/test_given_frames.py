@@ -25,8 +25,8 @@ from tests.each import each
 from tests.protocol.payloads import frame, make, request_payload, response_payload
 
 METADATA, HEARTBEAT = 3, 12
-# All prefixes of all frames would take a minute. Of longer frames, both ends and this many others
-# are tried.
+# All prefixes of all frames would take a minute. For longer frames, cuts near both ends and this
+# many others are tried.
 WHOLLY, OTHERS = 64, 5
 # Up to this length, a response without its length may also be the beginning of one with it.
 SHORT = 32
@@ -58,7 +58,7 @@ def frames() -> tuple[Made, ...]:
         is_request = entry.type is MessageType.REQUEST
         for one in vectors:
             if has_changed(one):
-                # These bytes have the layout of an older release, which no frame names.
+                # These bytes have the layout of an older release, but frames do not name a release.
                 continue
             key, version, body = entry.api_key, one["version"], bytes.fromhex(one["hex"])
             payload = (request_payload if is_request else response_payload)(key, version, body)
@@ -70,14 +70,14 @@ def frames() -> tuple[Made, ...]:
 def _cuts(size: int, made: Made) -> list[int]:
     ends = {*range(1, min(size, 40)), *range(max(1, size - 6), size)}
     whole = range(1, size) if size <= WHOLLY else range(40, size, max(1, size // OTHERS))
-    # Of versions in the middle, each test tries another third of the cuts.
+    # For versions in the middle, each test tries another third of the cuts.
     at_ends = made.version in _ends(made.key)
     return sorted(ends | {*whole})[0 if at_ends else made.version % 3 :: 1 if at_ends else 3]
 
 
 @cache
 def _ends(api_key: int) -> tuple[int, int]:
-    """Return the lowest and the highest version of the frames of an API."""
+    """Return the lowest and the highest version among an API's frames."""
     versions = [one.version for one in frames() if one.key == api_key]
     return min(versions), max(versions)
 
@@ -188,7 +188,7 @@ def test_a_length_that_the_frame_has_no_room_for_is_wrong_and_not_cut_off() -> N
     cut, wrong = (explain_cut(kind, body, 0, missing) for missing in (6, 5))
     assert (cut.is_cut, wrong.is_cut) == (True, False)
     assert "declared length 8 but 7 bytes remain" in str(wrong.explanation.error)
-    # If nobody knows the end, a length cannot exceed it.
+    # If the end is unknown, a length cannot exceed it.
     assert explain_cut(kind, body, 0, None).is_cut
 
 

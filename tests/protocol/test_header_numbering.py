@@ -1,4 +1,4 @@
-"""Header versions are numbered as in the text of KIP-482."""
+"""Header versions are numbered as in KIP-482."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_client_id_of_the_kip_s_request_header_1_is_compact(
     assert value.encode(1) == start + bytes.fromhex(compact) + b"\x00"
     for version in (0, 1):
         assert header.decode(value.encode(version), version) == value
-    # Version 0 of the KIP was released as version 1 of Kafka.
+    # Version 0 in the KIP was released as version 1 in Kafka.
     released: Any = request_header()
     assert released.decode(value.encode(0), 1).client_id == client_id
 

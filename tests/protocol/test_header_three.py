@@ -90,7 +90,7 @@ def test_a_null_client_id_is_read_as_null() -> None:
 def test_each_reading_of_the_kip_gives_the_client_id_of_the_connection(
     client_id: str | None, instance: uuid.UUID
 ) -> None:
-    # Each of the ids may be in each request, or only in the first request.
+    # Each id may be in every request, or only in the first request.
     body = make("OffsetDeleteRequest", group_id="g").encode(1)
     payloads = [
         make(

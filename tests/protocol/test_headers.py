@@ -1,4 +1,4 @@
-"""Header versions agree with a table of known ones, and with every spec ever released."""
+"""Header versions agree with a table of known versions, and with every spec ever released."""
 
 from __future__ import annotations
 

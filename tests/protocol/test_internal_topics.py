@@ -68,7 +68,8 @@ def test_every_framed_message_in_every_version(topic: InternalTopic) -> None:
         if entry.module == topic.module and entry.type is MessageType.METADATA
     ]
     order = catalog().releases.index
-    # If two names share an api key, the newest counts: ClientQuotaRecord, not QuotaRecord of 2.8.
+    # If two names share an api key, the newest name counts: ClientQuotaRecord, not 2.8's
+    # QuotaRecord.
     by_age = sorted(entries, key=lambda entry: order(entry.last_release))
     newest = {entry.api_key: entry for entry in by_age}
     assert len(newest) >= 4

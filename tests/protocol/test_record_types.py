@@ -27,7 +27,7 @@ def int16(value: int) -> bytes:
 
 
 def type_of(key: ReleaseVector) -> int:
-    """Return the record type of a key in the spec of the release's own jar."""
+    """Return a key's record type, from the spec in the release's own jar."""
     if key.type == "data":
         return key.version
     api_key = catalog().entry(key.message).api_key
@@ -47,7 +47,7 @@ def keys_of(release: str) -> dict[str, ReleaseVector]:
 
 
 def decoded(vector: ReleaseVector, written_by: str, release: str | None) -> TypedMessage:
-    """Decode a value as a log of ``written_by`` has it."""
+    """Decode a value from a log that ``written_by`` wrote."""
     topic = BY_MODULE[vector.module]
     if topic.has_keys:
         key = keys_of(written_by)[vector.message]

@@ -1,6 +1,4 @@
-"""Metrics that clients push equal OpenTelemetry's reading, and any bytes raise only flexwire's
-errors.
-"""
+"""Pushed metrics are read as OpenTelemetry reads them; invalid bytes raise flexwire's errors."""
 
 from __future__ import annotations
 
@@ -44,7 +42,7 @@ def pushed(value: float = 2.5) -> bytes:
     sizes = metrics.add(name="sizes", unit="By")
     sizes.histogram.aggregation_temporality = 2
     sizes.histogram.data_points.add(time_unix_nano=NOW, count=4, sum=10.5)
-    # A metric without data: these classes read a newer kind of metric like that.
+    # A metric without data; these classes read a newer kind of metric in this way.
     metrics.add(name="of another kind")
     return bytes(made.SerializeToString())
 

@@ -1,4 +1,4 @@
-"""Write record batches and messages field by field, so that any field can be wrong."""
+"""Write record batches and messages field by field, so that any field can be invalid."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _RIGHT = {
 
 
 def with_part(part: str, wrong: bytes) -> bytes:
-    """Return a batch of one record in which one part has a given value."""
+    """Return a batch with one record, one part of which has the given value."""
     content = b"".join(wrong if name == part else right for name, right in _RIGHT.items())
     return batch(write_varint(len(content)) + content, 1)
 

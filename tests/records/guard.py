@@ -39,7 +39,7 @@ def main(rounds: int, *, lie: bool) -> None:
         count = source.choice([len(chosen), len(chosen), len(data) // 7, -1])
         given = guarded.put_bytes(data, lie=lie)
         found = read(given, 0, count, 0, 0, len(data), None)
-        # In front of the memory that contains the data.
+        # In front of the memory with the data.
         del given
         if found is not REFUSED:
             parts = [part for one in found for part in (one.key, one.value) if part]
@@ -49,7 +49,7 @@ def main(rounds: int, *, lie: bool) -> None:
 
 
 def main_batches(rounds: int, *, lie: bool) -> None:
-    """Read damaged batches, by headers and by records, without checking crcs."""
+    """Read damaged batches, both headers and records, without checking CRCs."""
     read_fetch, read_batch, _ = batch_functions()
     guarded = Guarded()
     source = random.Random(rounds)

@@ -1,4 +1,4 @@
-"""Make gzip members: every kind that zlib writes, and members made by hand, bit by bit."""
+"""Make gzip members: all kinds that zlib writes, and members that are made by hand, bit by bit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 HEADER = bytes.fromhex("1f8b0800 00000000 00ff")
 END = 256
-# The order of the lengths of the length code, from RFC 1951.
+# The order of the code length code's lengths, from RFC 1951.
 ORDER = (16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15)
 STRATEGIES = (
     zlib.Z_DEFAULT_STRATEGY,
@@ -22,9 +22,7 @@ STRATEGIES = (
 
 
 def written(content: bytes) -> Iterator[bytes]:
-    """Yield zlib's output for a content: every level, strategy and memory size, one or several
-    blocks.
-    """
+    """Yield zlib's output for each level, strategy and memory size, in one block or several."""
     for level in (0, 1, 3, 6, 9):
         for strategy in STRATEGIES if level else (zlib.Z_DEFAULT_STRATEGY,):
             for memory in (1, 9):
@@ -48,7 +46,7 @@ def trailer(content: bytes) -> bytes:
 
 
 def codewords(lengths: Sequence[int]) -> dict[int, str]:
-    """Return the canonical code of these lengths, with the first bit first; RFC 1951, 3.2.2."""
+    """Return the canonical code for these lengths, with the first bit first; RFC 1951, 3.2.2."""
     code, made = 0, {}
     for length in range(1, 16):
         for symbol, its in enumerate(lengths):
@@ -60,7 +58,7 @@ def codewords(lengths: Sequence[int]) -> dict[int, str]:
 
 
 def number(value: int, width: int) -> str:
-    """Return a number's bits, lowest first."""
+    """Return the bits of a number, lowest first."""
     return f"{value:0{width}b}"[::-1] if width else ""
 
 
@@ -95,7 +93,7 @@ def dynamic(
 
 
 def symbols(given: Iterable[int], lengths: Sequence[int]) -> str:
-    """Return the bits of symbols in the code of these lengths."""
+    """Return the bits for symbols in the code with these lengths."""
     words = codewords(lengths)
     return "".join(words[one] for one in given)
 

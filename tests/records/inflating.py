@@ -1,4 +1,4 @@
-"""Make records in every possible compressed form, and compression bombs of each form."""
+"""Make records in every possible compressed form, and a compression bomb in each form."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ FORMS = {
     "magic 2, zstd": Form(2, ZSTD, _once(cramjam.zstd.compress)),
     "magic 2, zstd frames": Form(2, ZSTD, _halves(cramjam.zstd.compress)),
 }
-"""Every codec in every format that supports it."""
+"""All codecs, each in every format that supports it."""
 
 
 @cache
 def bomb(count: int) -> bytes:
-    """Return a zstd batch of this many records of the smallest size, all with the same bytes."""
+    """Return a zstd batch with this many records of the smallest size, all with the same bytes."""
     return FORMS["magic 2, zstd"].packed(record() * count, count)

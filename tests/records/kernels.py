@@ -1,4 +1,4 @@
-"""Call the kernels for records alone, with functions that report a refusal."""
+"""Call only the kernels for records, with functions that report a refusal."""
 
 from __future__ import annotations
 

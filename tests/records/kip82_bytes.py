@@ -1,4 +1,4 @@
-"""Write messages of KIP-82 field by field, so that any field can be wrong."""
+"""Write KIP-82 messages field by field, so that any field can be invalid."""
 
 from __future__ import annotations
 

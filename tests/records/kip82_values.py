@@ -1,4 +1,4 @@
-"""Typed values, headers and messages of KIP-82: some examples, and strategies for all."""
+"""Typed values, headers and messages of KIP-82: some examples, and Hypothesis strategies."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def frame(*blocks: bytes, flags: int = INDEPENDENT, size_code: int = 4) -> bytes
 
 
 def contents(source: random.Random) -> Iterator[bytes]:
-    """Yield contents that compress in every way: runs of each period, text, noise, and mixtures."""
+    """Yield contents that compress differently: runs of each period, text, noise, and mixtures."""
     yield from (b"", b"x", b"flexwire", bytes(100_000), source.randbytes(70_000))
     for period in (*range(1, 20), 31, 64):
         pattern = source.randbytes(period)

@@ -16,13 +16,13 @@ headers = st.lists(st.tuples(keys, nullable), max_size=4)
 
 
 def signed(bits: int) -> st.SearchStrategy[int]:
-    """Return any integer of this many bits, often a small one."""
+    """Draw any integer with this many bits, often a small one."""
     return st.integers(-70, 70) | st.integers(-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
 
 
 @st.composite
 def record_batches(draw: st.DrawFn) -> tuple[list[Record], dict[str, Any]]:
-    """Return records, and the arguments of `encode_batch`, of a batch of magic 2."""
+    """Draw records, and the arguments of `encode_batch`, for a batch with magic 2."""
     base_offset = draw(st.integers(0, 10) | st.integers(0, INT64_MAX))
     last_delta = draw(st.integers(0, min(2**31 - 1, INT64_MAX - base_offset)))
     base_timestamp = draw(signed(64))
@@ -49,7 +49,7 @@ def record_batches(draw: st.DrawFn) -> tuple[list[Record], dict[str, Any]]:
 
 @st.composite
 def message_sets(draw: st.DrawFn) -> tuple[list[Record], dict[str, Any]]:
-    """Return records, and the arguments of `encode_batch`, of a message set of magic 0 or 1."""
+    """Draw records, and the arguments of `encode_batch`, for a message set with magic 0 or 1."""
     magic = draw(st.integers(0, 1))
     timestamps = signed(64) if magic else st.just(-1)
     offsets = st.integers(0, 10) | st.integers(0, INT64_MAX)

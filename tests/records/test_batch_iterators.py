@@ -1,4 +1,4 @@
-"""Iterators over batches from kernels equal Python's iterators, and are correct C objects."""
+"""The kernels' iterators over batches behave like Python's, and are correct C objects."""
 
 from __future__ import annotations
 

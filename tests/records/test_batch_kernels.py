@@ -300,7 +300,7 @@ def test_what_cannot_be_written_is_refused() -> None:
     good = Record(5, 1000, b"k", b"v", [(b"a", b"1")])
     for _, wrong, _ in WRONG_RECORDS:
         bad = msgspec.structs.replace(good, **wrong)
-        # A single batch may be right if it is the one with which the others are compared.
+        # A single batch may still pass if it is the one with which the others are compared.
         for records in ([good, bad], [bad, good], [good, bad, good]):
             assert WRITE(records, 0, *NUMBERS) is REFUSED
     for others in ([], (good,), None, [None], [good, None], [object()]):

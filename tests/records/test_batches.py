@@ -1,4 +1,4 @@
-"""Batches of magic 2 are read whole, cut anywhere, before other bytes, and with wrong lengths."""
+"""Batches with magic 2 are read whole, cut off, before other bytes, and with invalid lengths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All conventions follow the common laws, and their pages are right."""
+"""All conventions follow the common laws, and their pages are correct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka Connect's text form: what Java loses, how it is written, and its limits."""
+"""Kafka Connect's text form: what Java loses, how the form is written, and its limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Written records are read back unchanged, and an error names the record that cannot be written."""
+"""Records are read back unchanged, and an error names a record that cannot be written."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_offsets_that_are_too_far_apart_for_a_wrapper_are_named() -> None:
 def test_more_than_an_int32_can_tell_is_an_error(
     magic: int, compression: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Kernels return only a number, and no text for these errors.
+    # For these errors, kernels return only a number, and no message.
     monkeypatch.setattr(executors.ACTIVE, "functions", PYTHON)
     records = [Record(0, -1, None, bytes(200), [])]
     size = len(encode_batch(records, magic=magic)) - ENTRY.size

@@ -1,4 +1,4 @@
-"""Any bytes are read as batches or raise `RecordError`; rewritten batches have the same content."""
+"""All bytes are read as batches or raise `RecordError`; rewritten batches have the same content."""
 
 from __future__ import annotations
 

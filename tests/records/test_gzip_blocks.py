@@ -34,7 +34,7 @@ def lengths_of(source: random.Random, symbols: Sequence[int], count: int) -> lis
 
 
 class Stream:
-    """Bits of a stream, and what it inflates to."""
+    """The bits of a stream, and what they inflate to."""
 
     def __init__(self, source: random.Random) -> None:
         self._source = source
@@ -43,7 +43,7 @@ class Stream:
         self.stored_at = set[int]()
 
     def block(self, *, is_last: bool) -> None:
-        """Write a random block of a kind."""
+        """Write a random block of the given kind."""
         start = len(self.bits)
         self._source.choice([self._stored, self._fixed, self._dynamic])()
         self.bits = f"{self.bits[:start]}{int(is_last)}{self.bits[start + 1 :]}"

@@ -55,7 +55,7 @@ def by_zlib(stream: bytes) -> bytes | None:
 
 
 def texts(source: random.Random) -> list[bytes]:
-    """Return short and long contents of few and many letters, with short and long codes."""
+    """Return short and long contents with few and many letters, and with short and long codes."""
     uneven = [0.5 ** (at % 24) for at in range(256)]
     return [
         *contents(source),
@@ -182,7 +182,7 @@ def test_any_codes_are_what_zlib_makes_of_them() -> None:
     source = random.Random(8)
     taken: dict[int, int] = {}
     refused = 0
-    # Values that random bits can select at any distance.
+    # Distances that random bits can select.
     before = stored(source.randbytes(33_000))
     count = times(600)
     for _ in range(count):

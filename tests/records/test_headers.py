@@ -1,4 +1,4 @@
-"""KIP-82's `Headers`: the multimap, its bytes, and its use in the headers of any record."""
+"""KIP-82's `Headers`: the multimap, its bytes, and its use for the headers of any record."""
 
 from __future__ import annotations
 

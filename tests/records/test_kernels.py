@@ -257,7 +257,7 @@ def test_nothing_leaks_whether_read_or_refused() -> None:
         gc.collect()
         after = [sys.getrefcount(one) for one in shared]
         changes.append([abs(new - old) for new, old in zip(after, counts, strict=True)])
-    # A leak shows each time; other parts of the process may make or free some objects once.
+    # A leak occurs each time; other parts of the process may make or free some objects once.
     assert max(map(min, zip(*changes, strict=True))) < 20
     with traced() as memory:
         work()

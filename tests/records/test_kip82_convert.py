@@ -1,4 +1,4 @@
-"""KIP-82's messages are converted for older consumers, and older messages to KIP-82's."""
+"""KIP-82 messages are converted for older consumers, and older messages to KIP-82's format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any bytes are valid KIP-82 messages and headers, or raise `RecordError` or `DecodeError`."""
+"""All bytes are valid KIP-82 messages and headers, or raise `RecordError` or `DecodeError`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ mutations = st.lists(
 
 
 def mutated(data: bytes, changes: list[Change]) -> bytes:
-    """Change bytes at places: overwrite them, or remove them if the change is empty."""
+    """Change bytes at some places: overwrite them, or remove them if the change is empty."""
     out = bytearray(data)
     for where, content in changes:
         at = where % (len(out) + 1)

@@ -1,4 +1,4 @@
-"""Message sets of magic 0 and 1: messages, and wrappers with their inner messages."""
+"""Message sets with magic 0 and 1: messages, and wrappers with their inner messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records of every batch and message set that Kafka's Java wrote are read correctly."""
+"""The records in every batch and message set that Kafka's Java code wrote are read correctly."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_document_is_written_as_it_was(number: int) -> None:
         if batch.compression is Compression.NONE:
             assert written == batch.data
         [again] = decode_batches(written)
-        # Gzip and zstd produce other bytes than Java's, so length and checksum differ.
+        # Gzip and zstd produce other bytes than in Java, so length and checksum differ.
         other = {"checksum": batch.crc, "sizeInBytes": batch.size}
         assert _as_document(again) | other == _as_document(batch)
         assert (again.attributes, again.base_timestamp) == (batch.attributes, batch.base_timestamp)

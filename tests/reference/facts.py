@@ -1,6 +1,6 @@
 """The facts of a report, computed in plain Python from the rows of tables, as in `facts.json`.
 
-Each fact is counted over all rows at once: nothing is summed in parts, merged or bounded.
+Each fact is counted over all rows together: nothing is summed in parts, merged or bounded.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _UNORDERED = (
 
 
 def facts(tables: Tables, given: Sequence[str] = ()) -> Json:
-    """Return all facts of the tables except the audit; ``given`` are the ends named as brokers."""
+    """Return all facts about tables except the audit; ``given`` are the ends named as brokers."""
     frames = [row for row in tables["frames"] if row["outcome"] != NOT_KAFKA]
     records, packets = tables["records"], tables["packets"]
     messages = [
@@ -118,7 +118,7 @@ _OF_FINDINGS = (
 
 
 def findings(found: Json) -> Json:
-    """Return the findings of an audit from the facts of an analysis, without its texts."""
+    """Return the findings of an audit from an analysis's facts, without explanations."""
     told = [{name: one[name] for name in _OF_FINDINGS} for one in found["audit"]["findings"]]
     return sorted(told, key=lambda one: json.dumps(one, sort_keys=True))
 
@@ -149,7 +149,7 @@ _CLIENT = ("client_id", "client_software_name", "client_software_version")
 
 
 def of_way(rows: Iterable[Row], direction: str) -> list[Row]:
-    """Return the frames of a direction."""
+    """Return the frames in one direction."""
     return [row for row in rows if row["direction"] == direction]
 
 
@@ -393,7 +393,7 @@ def record_headers(records: list[Row]) -> Json:
         topic = row["topic"] or row["topic_id"] or "?"
         for header in row["headers"] or ():
             key = header["key"].decode(errors="replace")
-            # Different keys of a record may be displayed alike.
+            # Different keys in a record may be displayed in the same way.
             record = number, header["key"]
             of_key[key].append((topic, record, header["value"]))
     return [_header(key, found) for key, found in of_key.items()]
@@ -426,7 +426,7 @@ def _is_utf8(value: bytes) -> bool:
 
 
 def tagged_fields(frames: list[Row], messages: list[Row]) -> Json:
-    """Return the tagged fields on the wire, of messages and of their headers."""
+    """Return the tagged fields on the wire, in messages and in their headers."""
     uses = [
         {**use, "message": row["message"], "version": row["body_version"]}
         for row in messages
@@ -514,7 +514,7 @@ def _by_reason(
     """Return how often each reason occurs for each key, the most frequent first."""
     reasons: dict[Any, list[str]] = defaultdict(list)
     for one in found:
-        # Reasons that differ only in their figures count as one.
+        # Reasons that differ only in numbers count as one.
         reasons[key(one), re.sub(r"[0-9]+", "…", one["reason"])].append(one["reason"])
     told = [
         (of, alike if len(set(some)) > 1 else some[0], len(some))
@@ -524,7 +524,7 @@ def _by_reason(
 
 
 def failure_counts(failed: list[Json]) -> Json:
-    """Return the number of failures of each reason."""
+    """Return the number of failures for each reason."""
     counts = _by_reason(failed, lambda _: ())
     told = [{"reason": reason, "count": count} for _, reason, count in counts[:DIFFERENT_REASONS]]
     rest = sum(count for *_, count in counts[DIFFERENT_REASONS:])
@@ -560,7 +560,7 @@ def lenient_uses(frames: list[Row]) -> Json:
 
 
 def connections(rows: list[Row], given: Sequence[str] = ()) -> Json:
-    """Return how many connections are Kafka, and the facts about the others."""
+    """Return how many connections are Kafka connections, and the facts about the others."""
 
     def carried(row: Row) -> int:
         size: int = row["request_bytes"] + row["response_bytes"]

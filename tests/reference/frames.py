@@ -43,7 +43,7 @@ COLUMNS = (
     *("body_offset", "header_unknown_tagged_fields", "withheld_credentials", "is_guarded"),
     *("answered", "latency_us", "body"),
 )
-# The facts that a frame states about itself, if they can be trusted.
+# The facts that a frame contains about itself, if they can be trusted.
 _READ = (*COLUMNS[9:17], "pair")
 _GIVEN = ("api_key", "api_version", "client_id")
 
@@ -71,7 +71,7 @@ class Clocked(NamedTuple):
 def read_file(
     file: str | Path, *, show_credentials: bool = False
 ) -> tuple[list[Clocked], list[Note]]:
-    """Return the segments of a file in its order, and its notes."""
+    """Return the segments of a file in the file's order, and the notes about the file."""
     name, counts, clock_us = str(file), SegmentCounts(), 0
     unused: dict[str, int] = {}
     samples: dict[str, bytes] = {}
@@ -178,7 +178,7 @@ def paired_rows(
         key = row["connection"], row["pair"]
         if row["direction"] == "request":
             if row["pair"] is not None:
-                # If a request is damaged, nobody knows that it had no answer.
+                # If a request is damaged, nobody can know that it had no answer.
                 is_known = row["outcome"] is None
                 row["answered"] = key in by_pair["response"] or (False if is_known else None)
         else:

@@ -108,7 +108,7 @@ def tables(
 
 
 def as_stored(rows: Iterable[Row], schema: pa.Schema) -> list[Row]:
-    """Return rows as their table returns them; a column that is not named is null."""
+    """Return rows in the form of their table; a column that is not named is null."""
     stored: list[Row] = pa.Table.from_pylist(list(rows), schema).to_pylist()
     return stored
 
@@ -131,7 +131,7 @@ def message_rows(
 
 
 def topic_names(metadata: Iterable[Row]) -> dict[str, str]:
-    """Return the names of topics by id; if an id has two names, the last one in their order."""
+    """Return topic names by id; if an id has two names, return the one that sorts last."""
     found: dict[str, str] = {}
     for row in metadata:
         for topic in (row["body"] or {}).get("topics") or ():
@@ -247,7 +247,7 @@ def frame_row(paired: Row, outcome: Row | None, known: Introductions) -> Row:
 
 
 def client_ids_of(paired: Iterable[Row]) -> dict[str, str]:
-    """Return the last client id that requests of each connection gave."""
+    """Return the last client id in the requests on each connection."""
     requests = [row for row in paired if row["direction"] == "request"]
     requests.sort(key=lambda row: row["frame_index"])
     return {

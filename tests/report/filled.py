@@ -1,4 +1,4 @@
-"""Facts with one text in every place where their types allow a text."""
+"""Facts with the same text in every place where their types allow a string."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLUMNS = (
 def filled(text: str) -> Facts:
     """Return facts with ``text`` in every text field, and one element in each list.
 
-    A field with a choice of words has the first of them. Answers have the text in every cell.
+    A field with a choice of words has the first word. Answers have the text in every cell.
     """
     facts: Facts = _made(Facts, text)
     answer = AnswerFacts(
@@ -43,7 +43,7 @@ HOSTILE = (
 """Text that would become a link, an element, an attribute, a style, a script or a template."""
 
 CALM = re.sub(r"[^\w ./:()]", "y", HOSTILE)
-"""A text of the same length and the same words, without any such meaning."""
+"""A text with the same length and the same words, but without any special meaning."""
 
 
 def _made(kind: Any, text: str) -> Any:

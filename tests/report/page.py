@@ -47,9 +47,9 @@ class Page(HTMLParser):
         return " ".join("".join(self.text).split())
 
     def shape(self) -> tuple[Counter[object], str, str]:
-        """Return what foreign text must not change: elements, their attributes, script and style.
+        """Return what hostile text must not change: elements, their attributes, script and style.
 
-        A long name may break in other places, so such breaks do not count.
+        A long name may break in other places, so line breaks do not count.
         """
         counted: Counter[object] = Counter(tag for tag in self.tags if tag != "wbr")
         counted.update((tag, name) for tag, name, _ in self.attributes)

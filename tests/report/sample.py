@@ -306,7 +306,7 @@ LENIENT_USES = (
 
 
 def finding(client: Party, verdict: AuditVerdict, release: str, /, **known: Any) -> AuditFinding:
-    """Return a finding with the fewest facts, plus the given ones."""
+    """Return a finding with as few facts as possible, plus the given ones."""
     told = {
         "evidence": f"evidence of {verdict}",
         "reason": f"the reason to say {verdict}",

@@ -1,4 +1,4 @@
-"""An answer's part has one picture, one table and advice, and says nothing about missing data."""
+"""An answer's section has one picture, one table and advice, and does not mention missing data."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_a_cell_is_its_text_unless_a_spreadsheet_would_run_it(text: str) -> None
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text is a number of ASCII digits, by Python's own reading of it."""
+    """Return whether a string is a number in ASCII digits, according to Python."""
     try:
         float(text)
     except ValueError:

@@ -139,7 +139,7 @@ def test_the_matrix_keeps_the_software_of_one_client_id_apart() -> None:
     known = [old.client, new.client, Client("a")]
     uses = [VersionUse(one, 1, "Fetch", 3, 9) for one in known]
     found = marked(uses, Audit(("4.0.0",), findings=told))
-    # A connection without a software name may belong to either; the first evidence on it decides.
+    # A connection without a software name may belong to either client; its first evidence decides.
     assert [use.verdict for use in found][:2] == ["will break", "cannot say"]
     assert found[2].verdict != "read"
 

@@ -1,4 +1,4 @@
-"""The report and the command describe logs, also logs in growing tables."""
+"""The report and the command describe logs, including logs in growing tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page is complete, well-formed, self-contained, and safe whatever the facts contain."""
+"""The page is complete, well-formed and self-contained, and is safe whatever the facts contain."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ def run(command: list[str], home: Path, **environment: str) -> subprocess.Comple
 
 
 def defaults(conf: Path, *more: str) -> str:
-    """Return a directory with Spark's settings: those for loopback, and those given as ``--conf``."""
+    """Return a directory with Spark's settings: those for loopback, and others as ``--conf``."""
     conf.mkdir(parents=True, exist_ok=True)
     lines = [one.removeprefix("--conf=").replace("=", " ", 1) for one in (*LOOPBACK, *more)]
     (conf / "spark-defaults.conf").write_text("\n".join(lines))

@@ -103,7 +103,7 @@ def joined(
 
 
 def run_joining(spark: SparkSession, out: str, flags: str, count: int) -> list[str]:
-    """Do the same in a separate driver, where the first task that joins and another one are killed."""
+    """Do the same in a separate driver, where the first joining task and another one are killed."""
     patch = pytest.MonkeyPatch()
     patch.setattr(compaction, "TASK_BYTES", 20_000)
     patch.setattr(compaction, "LEAST_PARTS", 2)

@@ -272,9 +272,7 @@ def _variants(one: CredentialField, version: int, word: bytes) -> list[Step]:
 
 
 def holding(one: CredentialField, secret: bytes, *, tag: bool) -> Any:
-    """Return a message with a secret in a field or, if ``tag``, in an unknown tagged field beside
-    it.
-    """
+    """Return a message with a secret in a field or, with ``tag``, in an unknown tagged field."""
     kind: Any = message(one.message_name)
     specs = kind.entry.specs()
     names = [""]

@@ -114,7 +114,7 @@ class Traffic:
 def record_batch(
     *records: tuple[bytes | None, bytes | None, list[tuple[bytes, bytes | None]]],
 ) -> bytes:
-    """Return an uncompressed batch (magic 2, base offset 100) with these keys, values and headers."""
+    """Return an uncompressed batch with magic 2, base offset 100 and these records."""
     body = b"".join(_record(number, *one) for number, one in enumerate(records))
     head = struct.pack(
         ">hiqqqhii", 0, len(records) - 1, 1_700_000_000_000, 1_700_000_000_000, -1, -1, -1,

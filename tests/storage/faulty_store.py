@@ -1,7 +1,7 @@
 """A small S3 server that fails on request, and records requests.
 
-Its answers may be errors, or have missing or wrong data. It keeps every content that a key has had,
-so that an answer can be outdated.
+Its answers may be errors, or contain incomplete or incorrect data. It keeps every content that a
+key has had, so that an answer can be outdated.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ OF_BODIES = ("cut", "short", "long", "another range", "whole", "older", "gone")
 
 
 class Store:
-    """The server's content; ``way`` says how a request fails, if any fails.
+    """The server's content; ``way`` says how a request fails, if one is to fail.
 
-    ``sent`` counts the bytes of the bodies of answers.
+    ``sent`` counts the bytes in response bodies.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class Store:
         return made
 
     def age(self, part: str, seconds: float) -> None:
-        """Let every key with this part in its name be older."""
+        """Make every key with this part in its name older."""
         for key, versions in self.keys.items():
             if part in key:
                 older = [

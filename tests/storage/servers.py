@@ -35,7 +35,7 @@ ACCOUNT_KEY = (
 
 
 def backend() -> object:
-    """Return the content of moto, read without a request."""
+    """Return moto's content, which is read without a request."""
     return s3_backends[ACCOUNT]["aws"]
 
 
@@ -126,7 +126,7 @@ def until(connect: Callable[[], None]) -> None:
 
 
 class Misbehaving(BaseHTTPRequestHandler):
-    """Answer every request as the class attribute ``way`` says."""
+    """Answer every request in the way that the class attribute ``way`` names."""
 
     protocol_version = "HTTP/1.1"
     way = ""

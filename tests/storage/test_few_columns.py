@@ -1,4 +1,4 @@
-"""Of a Parquet file in a store, few bytes are read besides those of the wanted columns."""
+"""Besides the wanted columns, few bytes of a Parquet file in a store are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws about a place and its files hold on this machine and in every store."""
+"""The laws about a place and its files hold on this machine and in every store."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ def test_the_version_of_a_file_is_what_its_store_changes_with_it(
 
 
 class Azure(FileStore):
-    """The store of Azure, without Azure."""
+    """The store for Azure, without a connection to Azure."""
 
     def key(self, url: str) -> str:
         return url.removeprefix("az://")

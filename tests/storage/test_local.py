@@ -1,4 +1,4 @@
-"""Files of this machine: modes, growing files, links, and the cost of a list."""
+"""Files on this machine: modes, growing files, links, and the cost of a list."""
 
 from __future__ import annotations
 

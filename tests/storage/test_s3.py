@@ -1,4 +1,4 @@
-"""S3 in particular: parts, pages, credentials, and servers that fail during a request."""
+"""Tests for S3 only: parts, pages, credentials, and servers that fail during a request."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_parts_of_a_writer_that_was_killed_are_swept(bucket: OutputDirectory) ->
     for key in ("tables/part", "others/part"):
         files.call_s3("create_multipart_upload", Bucket=servers.BUCKET, Key=key)
     tables = bucket.child("tables")
-    # moto says of each upload that it began at the same second of 2010.
+    # moto reports the same start for every upload: one second in 2010.
     (begun,) = {upload["Initiated"] for upload in unfinished(bucket)}
     assert tables.sweep(begun) == 0
     assert tables.sweep(datetime.now(UTC)) == 1
@@ -161,9 +161,7 @@ def test_a_forked_process_opens_its_own(bucket: OutputDirectory) -> None:
 
 
 def said(way: str, monkeypatch: pytest.MonkeyPatch, **more: str | None) -> list[str]:
-    """Return the results of reading, reading a range and listing on a server that fails
-    this way.
-    """
+    """Return the results of reading, reading a range, and listing if a server fails this way."""
     once: dict[str, Any] = {"retries": {"max_attempts": 0}}
     # A busy machine may take seconds for an answer.
     if way == "silent":

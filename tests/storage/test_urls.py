@@ -1,4 +1,4 @@
-"""Paths and URLs have their meaning, are refused if wrong, and no message repeats their secrets."""
+"""Paths and URLs are read correctly or refused, and no message repeats their secrets."""
 
 from __future__ import annotations
 

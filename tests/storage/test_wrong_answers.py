@@ -1,6 +1,6 @@
 """Whatever a store responds, a call returns what a correct store would, or raises an error.
 
-A call never returns fewer bytes, another range, bytes of another moment, or half a file.
+A call never returns fewer bytes, another range, bytes from another moment, or half a file.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def held(store: Store, place: OutputDirectory) -> dict[str, bytes]:
 def outcome(
     call: Callable[[OutputDirectory, Path], object], place: OutputDirectory, large: Path
 ) -> str | StorageError:
-    """Return the result of a call as text, or its error."""
+    """Return the result of a call as a string, or its error."""
     try:
         return str(call(place, large))
     except StorageError as error:
@@ -215,7 +215,7 @@ def test_pyarrow_is_told_by_our_error_what_a_store_answered(served: tuple[Store,
 
 
 class Cut:
-    """A library of a store that returns other bytes than it is asked for."""
+    """A store's library that returns other bytes than it is asked for."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data

@@ -1,4 +1,4 @@
-"""Message objects in use: made from plain values, shown, compared, changed."""
+"""How message objects are used: made from plain values, shown, compared, changed."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_replace_gives_a_changed_copy_and_leaves_the_original() -> None:
 
 
 def names_on_a_message() -> list[str]:
-    """Return every public attribute of a message class before it has a field."""
+    """Return the public attributes that a message class has without any fields."""
     return [name for name in dir(Message) if not name.startswith("_")]
 
 

@@ -1,4 +1,4 @@
-"""Make rows of message tables with records, and the rows of records that objects make of them."""
+"""Make rows of message tables with records, and the rows of records that objects make from them."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _text(value: str | None) -> str | None:
 
 
 def as_table(rows: Iterable[Row]) -> pa.Table:
-    """Return these rows in the records table's schema."""
+    """Return these rows in the schema of the records table."""
     columns = list(zip(*rows, strict=True)) or [()] * len(RECORDS)
     arrays = [pa.array(column, one.type) for column, one in zip(columns, RECORDS, strict=True)]
     return pa.Table.from_arrays(arrays, schema=RECORDS)

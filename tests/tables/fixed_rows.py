@@ -19,7 +19,7 @@ from tests.spark.equality import in_one_order
 CAPTURES = Path(__file__).parents[1] / "vectors" / "captures"
 NAMES = ("everything", "hosts", "strange")
 RELEASES = ("3.9.2", "4.0.0")
-"""The releases that the audits are for."""
+"""The releases for which the captures are audited."""
 
 
 def files_of(name: str) -> list[Path]:

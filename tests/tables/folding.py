@@ -49,7 +49,7 @@ def produced(correlation_id: int, data: bytes) -> bytes:
 
 
 def write_steps(path: Path, talks: list[list[Step]]) -> list[Path]:
-    """Write the frames of connections in turns, as the proxy does."""
+    """Write the frames of several connections in turns, as the proxy does."""
     source = random.Random(len(talks))
     with PcapngWriter(path, max_bytes=1 << 30) as writer:
         opened = [
@@ -69,7 +69,7 @@ def write_steps(path: Path, talks: list[list[Step]]) -> list[Path]:
 
 
 def planted(inner: bytes, times: int) -> list[Step]:
-    """Return a conversation whose requests contain these bytes at every place."""
+    """Return a conversation in which every field of a request contains these bytes."""
     source = random.Random(1)
     steps = list(conversation(source, Talk(exchanges=2), 0))
     for number in range(times):

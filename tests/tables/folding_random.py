@@ -65,7 +65,7 @@ _SHAPE: dict[str, list[Any]] = {
 
 
 def random_shape(source: random.Random) -> Shape:
-    """Return a shape with any of the values."""
+    """Return a shape with random values."""
     talk = Talk(**{name: source.choice(values) for name, values in _TALK.items()})
     chosen = {name: source.choice(values) for name, values in _SHAPE.items()}
     return Shape(talk=talk, **chosen)

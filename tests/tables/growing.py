@@ -24,7 +24,7 @@ Rows = dict[str, list[dict[str, Any]]]
 def grown(
     source: random.Random, files: Sequence[Path], directory: Path, steps: int
 ) -> Iterator[None]:
-    """Write copies of files, one after the other, with pauses at any bytes."""
+    """Write copies of files, one after the other, with pauses after random bytes."""
     directory.mkdir(parents=True, exist_ok=True)
     sizes = [one.stat().st_size for one in files]
     pauses = {source.randrange(sum(sizes)) for _ in range(steps - 1)}
@@ -90,7 +90,7 @@ class Query:
         return len(self.planned)
 
     def between(self, start: dict[str, int], end: dict[str, int]) -> Rows:
-        """Return the rows of a batch from one offset to another."""
+        """Return the rows in a batch from one offset to another."""
         found: Rows = defaultdict(list)
         for stretch in self._follower.stretches(start, end):
             for table, rows in decode_stretch(self._asked, self._wanted, stretch):

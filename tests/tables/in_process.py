@@ -1,4 +1,4 @@
-"""Analyze captures in this process, without Spark: do the work of the tasks one by one."""
+"""Analyze captures in this process, without Spark, one task after another."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def analyzed_in_process(
     """Return the rows of all tables by path, and the facts as `facts.json` has them.
 
     The survey uses pieces of about ``piece_bytes``, if that is given. The audit is for
-    ``releases``. ``how`` has further fields of the request.
+    ``releases``. ``how`` contains further fields of the request.
     """
     if piece_bytes is None:
         asked, survey, kept = surveyed(files, **how)
@@ -60,7 +60,7 @@ def analyzed_in_process(
         for table, rows in decode_range_rows(asked, number, kept.__getitem__):
             take(parts[-1], table, rows)
     for one in parts:
-        every.merge(pickle.loads(pickle.dumps(one)))  # noqa: S301 - made in this line
+        every.merge(pickle.loads(pickle.dumps(one)))  # noqa: S301 - pickled in this line
     release = (asked.release,) if asked.release else ()
     audit = gather_audit(every.audit, releases, release)
     facts = facts_of(every.parts(asked.brokers), audit, title="in process", made_at_us=0)

@@ -90,7 +90,7 @@ PLAIN = batch(record(value=b"beside"), 1)
 
 
 def check(form: Form, body: bytes, count: int, how: Inflation, *, is_read: bool) -> None:
-    """Check that every executor reads a batch, or refuses it for its limit and reads the others."""
+    """Check that all executors read a batch, or refuse it because of the limit and read others."""
     data = form.packed(body, count)
     if form.magic == 2:
         data = PLAIN + data + PLAIN
@@ -100,7 +100,7 @@ def check(form: Form, body: bytes, count: int, how: Inflation, *, is_read: bool)
         assert told == [Outcome(beside + count, [])] * len(told)
         return
     assert {one.records for one in told} == {beside}
-    # All errors have the same words; only the number of "inside" phrases differs.
+    # All errors have the same wording; only the number of "inside" phrases differs.
     reasons = {tuple(one.partition(" (at byte")[0] for one in each.reasons) for each in told}
     [[reason]] = reasons
     assert BEYOND in reason

@@ -30,7 +30,7 @@ def assert_keys_identify_rows(tables: Mapping[str, pa.Table]) -> set[str]:
         if not key or not rows.num_rows:
             continue
         key += [ANALYSIS] if ANALYSIS in rows.column_names else []
-        # A row without a value in a column of the key equals others without one.
+        # Two rows without a value in a key column count as equal in this column.
         groups = rows.group_by(key).aggregate([([], "count_all")])
         assert sum(count**2 for count in groups["count_all"].to_pylist()) == rows.num_rows, name
         found.add(name)

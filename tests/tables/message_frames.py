@@ -98,7 +98,7 @@ def bodies(name: str, seeds: range, release: str | None = None) -> Iterator[tupl
 def by_objects(
     frames: pa.RecordBatch, name: str, release: str | None = None, *, show: bool = False
 ) -> pa.RecordBatch:
-    """Return the rows that the objects make, in frame order."""
+    """Return the rows that the objects produce, in frame order."""
     schema = table_schema(name, release)
     order: list[int] = []
     parts = [pa.RecordBatch.from_pylist([], schema)]

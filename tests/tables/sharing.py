@@ -55,7 +55,7 @@ def in_shares(
 
 
 def found_by(asked: AnalysisRequest, survey: Survey, kept: Kept) -> Found:
-    """Return everything in a survey, and the rows of its ranges, each in its own order."""
+    """Return everything in a survey, and the rows of its ranges, each in a fixed order."""
     found: Found = {"survey": replace(survey, state=None)}
     found["state"] = None if survey.state is None else record_of(survey.state)
     found[NAMES] = pickle.loads(kept[NAMES])  # noqa: S301 - ours

@@ -22,7 +22,7 @@ from tests.tables.sharing import Kept, Make, assert_same, found_by, in_one, in_s
 
 
 def compare(seed: int, place: Path) -> int:
-    """Compare the shares of a capture with the whole; return the number of its segments."""
+    """Compare the shares of a capture with the whole capture; return its number of segments."""
     source = random.Random(seed)
     shape = replace(
         random_shape(source),
@@ -60,7 +60,7 @@ def main() -> None:
     for seed in range(given.first, given.first + given.count):
         with tempfile.TemporaryDirectory() as place:
             packets += compare(seed, Path(place) / "capture")
-    print(f"{packets} packets")  # noqa: T201 - what it is run for
+    print(f"{packets} packets")  # noqa: T201 - this is the purpose of the run
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A column that is converted to a wider type keeps its values, also as a part of its buffers."""
+"""A column that is converted to a wider type keeps its values, even if it is a slice."""
 
 from __future__ import annotations
 

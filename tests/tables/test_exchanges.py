@@ -41,7 +41,7 @@ def handed_over(files: list[Path]) -> list[PieceFrames]:
 
 
 def talk(number: int, ids: list[int], *, depth: int = 1) -> list[Step]:
-    """Return exchanges with these correlation ids, this many at once."""
+    """Return exchanges with these correlation ids, this many of them pending at the same time."""
     steps: list[Step] = []
     for start in range(0, len(ids), depth):
         some = ids[start : start + depth]
@@ -110,7 +110,7 @@ def test_with_many_requests_at_once_all_are_handed_over(
 
 
 def clients() -> list[Step]:
-    """Return some clients' requests on one connection; the software name comes in the middle."""
+    """Return several clients' requests on one connection; the software name is in the middle."""
     steps = talk(0, list(range(400)))
     for at in range(2, len(steps), 6):
         steps[at] = "request", steps[at][1].replace(b"test", b"else")

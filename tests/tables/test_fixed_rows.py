@@ -1,7 +1,7 @@
 """The analysis of some captures equals their kept results, row by row and fact by fact.
 
 The kept results come from an earlier analysis, which joined Python objects on Spark, and with which
-the present one agreed. So they check the reference too.
+the present one agreed. They therefore check the reference too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.tables.in_process import analyzed_in_process
 
 
 def same(found: dict[str, Any], expected: dict[str, Any]) -> None:
-    """Compare a result with the kept one, table by table."""
+    """Compare a result with the kept result, table by table."""
     assert found["tables"].keys() == expected["tables"].keys()
     for name, rows in expected["tables"].items():
         assert found["tables"][name] == rows, name

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 TIME_IN_BLOCK = 12  # the two halves of a packet's time, after its head and interface
-_SECONDS_LATER = 14  # an option of an interface: this number is added to its times
+_SECONDS_LATER = 14  # an interface option: this number is added to the interface's times
 ORDERED = sorted(set(SHAPES) - {*OVERLAPPING})
 # Shapes that other tests of captures do not use.
 MORE = {
@@ -355,7 +355,8 @@ def test_what_is_held_of_a_long_frame_is_not_handed_over_for_each_chunk(tmp_path
     found = survey_piece(asked, piece, is_first=False)
     assert found is not None
     assert len(found.chunks) > 8
-    # There are two runs, because responses are found first: after one file, then around the other.
+    # There are two runs, because responses are found first: after one file, and then around the
+    # other.
     assert len(pickle.dumps(found)) < 3 * path.stat().st_size
 
 

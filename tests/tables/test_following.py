@@ -1,4 +1,4 @@
-"""A stream of captures: its rows do not depend on the cuts, and equal those of the batch.
+"""A stream of captures has the same rows as a batch, wherever it is cut.
 
 Facts that are not yet known are exceptions: whether a request will be answered, frames that only
 the end of a capture shows, and names and software that come later.
@@ -388,7 +388,7 @@ def test_files_that_are_no_captures_fail_a_query_or_are_left_out(tmp_path: Path)
     query = Query(tmp_path, ASKED)
     query.run()
     assert query.offset == {}
-    (tmp_path / "a.pcap").write_bytes(b"\xd4\xc3")  # its writer is going to start
+    (tmp_path / "a.pcap").write_bytes(b"\xd4\xc3")  # its writer has not started yet
     (file,) = write_capture(tmp_path / "made", 1, replace(SHAPES["CLEAN"], files=1))
     packed = gzip.compress(file.read_bytes())
     file.rename(tmp_path / "other")

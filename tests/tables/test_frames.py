@@ -1,4 +1,4 @@
-"""The rows of frames equal those of the reference, which makes them one by one."""
+"""The rows of frames equal the reference's rows, which are made one by one."""
 
 from __future__ import annotations
 

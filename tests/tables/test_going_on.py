@@ -1,7 +1,8 @@
-"""Captures that are analyzed part by part have the same result as in one analysis.
+"""Captures that are analyzed part by part produce the same result as in a single analysis.
 
-The rows are those of Arrow columns, from a survey in order or in pieces. A row has the facts of its
-own analysis. On Spark, views join the rows (`flexwire.spark.answers`); here, a few lines do so.
+The rows come from Arrow columns, after a survey in order or in pieces. A row has the facts of its
+own analysis. On Spark, views join the rows (`flexwire.spark.answers`); in this test, a few lines do
+so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The inflated size of compressed batches is limited and counted, equally by every executor."""
+"""Every executor limits and counts the inflated size of compressed batches in the same way."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_what_takes_too_much_is_read_again_with_each_batch_held() -> None:
     assert held.records == 1
     assert len(held.reasons) == 20
     assert all(BEYOND in reason and "40 times" in reason for reason in held.reasons)
-    # A larger ratio leaves room for all of them.
+    # A larger ratio leaves room for all records.
     within_allowance(Inflation(max_inflated=100_000, max_ratio=8000), write)
     assert read[1] == Outcome(20_001, [])
 

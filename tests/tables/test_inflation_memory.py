@@ -17,7 +17,7 @@ pytestmark = pytest.mark.own_process
 MIB: Final = 1 << 20
 INSIDE: Final = 80 * MIB
 ALLOWED: Final = 32 * MIB
-"""Reused buffers take 20 MiB of it."""
+"""Reused buffers take 20 MiB of this memory."""
 COPIES: Final = 5
 """How often the bomb's own bytes are copied on their way into a table."""
 

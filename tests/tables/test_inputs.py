@@ -249,7 +249,7 @@ def test_of_a_large_file_a_little_is_read_to_order_it(
     (look,) = look_at_files([source])
     assert look.first_us
     assert asked == [(0, LOOK_BYTES)]
-    # Only the bytes before the first segment are read, however many they are.
+    # Only the bytes before the first segment are read, however many there are.
     monkeypatch.setattr(request, "LOOK_BYTES", 30)
     assert look_at_files([source]) == [look]
     assert asked[1:] == [(0, 30), (0, None)]

@@ -233,7 +233,7 @@ def test_a_sample_takes_what_was_really_written(tmp_path: Path) -> None:
         size, count = row["batch_size"], row["written_batches"]
         assert -(-inflated // size) <= count <= -(-inflated // size) + 1
         if row["batch_size"] == BATCH_SIZES[1]:
-            # With objects, the bounds are those that the sizes of records allow.
+            # With objects, the bounds are the ones that the sizes of records allow.
             each = list(_cut(records, size))
             assert len(each) == count
             level = {} if row["level"] is None else {"level": row["level"]}
@@ -256,7 +256,7 @@ def _cut(records: list[Record], most: int) -> Any:
 
 
 def test_a_sample_goes_past_control_batches_and_ends_at_damage_and_what_is_too_large() -> None:
-    import numpy as np  # noqa: PLC0415 - one test alone needs it
+    import numpy as np  # noqa: PLC0415 - only one test needs it
 
     rows = [(0, 10, 100, False), (10, 10, 100, True), (20, 10, 100, False), (30, 10, 100, False)]
     after = [(50, 10, 100, False), (60, 10, log_samples.MOST_INFLATED + 1, False)]

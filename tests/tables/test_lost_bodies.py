@@ -1,4 +1,4 @@
-"""Headers decide which response answers which request, whatever body bytes are missing."""
+"""Headers determine which response answers which request, whatever body bytes are missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A message's table in columns has the rows that objects make, in frame order."""
+"""A message's table in columns has the same rows as objects produce, in frame order."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Joined(NamedTuple):
     """The results for the frames, by their places."""
 
     pairs: dict[int, int | None]
-    """The request of each response."""
+    """The request that each response answers."""
     unanswered: list[int]
     tokens: list[int]
 
@@ -94,9 +94,7 @@ CONVERSATIONS = st.lists(
 
 
 def in_memory(frames: list[Frame]) -> Joined:
-    """Return the pairs from the requests that a conversation returns; check the numbers
-    of pairs.
-    """
+    """Return the pairs from the requests that a conversation returns, and check pair numbers."""
     conversation = Conversation()
     asked: dict[int | None, int] = {}
     joined = Joined({}, [], [])

@@ -20,7 +20,7 @@ from flexwire.survey.speculation import MARK, MARK_ID, FastPathStep
 LIMIT = 1 << 20
 FRAME = struct.pack(">i", 40) + bytes(range(40))
 HEAD, TAIL = FRAME[:13], FRAME[13:]
-RESPONSE = struct.pack(">i", 9)  # of 9 bytes, none of them captured
+RESPONSE = struct.pack(">i", 9)  # a frame of 9 bytes, none of which was captured
 TRUE = Handoff(
     "a:1>b:2",
     "a:1",

@@ -52,7 +52,8 @@ def known_together(survey: Survey, kept: dict[str, bytes]) -> RangeContext:
     return RangeContext.joined(known)
 
 
-# Two have all that a capture can have, one has several taps, and one has a single connection.
+# Two have everything that a capture can have, one has several taps, and one has a single
+# connection.
 FEW = ("EVERYTHING", "HOSTS", "ONE_CONNECTION", "UNORDERED")
 
 

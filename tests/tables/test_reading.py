@@ -1,4 +1,4 @@
-"""An output is read by path or URL, once it is complete, with the page's columns."""
+"""A complete output is read by path or URL, with the columns that docs/tables.md lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For any bytes, the records table in columns has the same rows as with Python objects."""
+"""Whatever the bytes are, the records table in columns has the same rows as with Python objects."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 def check(
     where: RecordsField, carriers: Sequence[Carrier], names: Mapping[str, str] = NAMES
 ) -> pa.Table:
-    """Compare with the objects' rows; return the rows."""
+    """Compare the rows with those of the objects; return the rows."""
     expected = as_table(expected_rows(where, carriers, names))
     rows = message_rows(where, carriers)
     # This is a slice of a larger table, whose offsets do not begin at 0.

@@ -118,7 +118,7 @@ def test_values_are_those_that_kafka_wrote(release: str) -> None:
 def test_the_size_of_records_is_what_the_broker_says_and_else_not_known(
     place: RecordsField,
 ) -> None:
-    """In any message, a broker writes a size, or an empty text, in place of bytes."""
+    """In any message, a broker writes a size or an empty string in place of bytes."""
     made = message(place.message)
     version = max(catalog().entry(place.message).current_versions)
     partitions = [{place.records: b""}, {place.records: b""}]
@@ -219,7 +219,7 @@ def test_a_client_is_its_software_from_where_it_says_so(tmp_path: Path) -> None:
 
 
 def test_a_line_gives_the_client_instance_id_by_header_request_or_response(tmp_path: Path) -> None:
-    """The header has Kafka's text of a uuid; the bodies of KIP-714 have it too."""
+    """The header has a uuid as Kafka prints it, and so do the bodies of KIP-714."""
     path = tmp_path / "kafka-request.log"
     one, two, none = "AAAAAAAAAAAAAAAAAAAABw", "AAAAAAAAAAAAAAAAAAAACA", "A" * 22
     assigned = {"errorCode": 0, "clientInstanceId": two}
@@ -229,7 +229,7 @@ def test_a_line_gives_the_client_instance_id_by_header_request_or_response(tmp_p
         (71, none, {"clientInstanceId": none}, assigned, two),
         (72, None, {"clientInstanceId": two}, {}, two),
         (72, None, {"clientInstanceId": none}, {}, None),
-        # Other messages have no such field, and these are not uuids.
+        # Other messages do not have this field, and these values are not uuids.
         (3, None, {"clientInstanceId": two}, {}, None),
         *((3, text, {}, {}, None) for text in ("", "short", 5, ["x"], None, "!" * 22)),
     ]

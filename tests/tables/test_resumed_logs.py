@@ -1,4 +1,4 @@
-"""A log that is read repeatedly as it grows has each batch and each damaged byte once."""
+"""If a log is read repeatedly as it grows, each batch and each damaged byte is read once."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def content_of(data: bytes) -> bytes:
 
 
 def with_content(content: bytes) -> bytes:
-    """Return a state of any content, with a valid header."""
+    """Return a state with arbitrary content and a valid header."""
     packed = bytes(zstd.compress(content, 1))
     digest = hashlib.sha256(packed).digest()[:16]
     head = saved_state._HEAD.pack(
@@ -203,7 +203,7 @@ def test_a_half_frame_that_may_hold_credentials_is_withheld() -> None:
     assert shown == record
     [kept] = withholding.withhold([record], pending, shows=False)
     assert SECRET not in msgspec.msgpack.encode(kept)
-    # The frame is returned when its remaining bytes arrive, and says how much is missing.
+    # The frame is returned when its remaining bytes arrive, and shows how much is missing.
     assembler = assembler_of(kept, 1 << 20, BrokerEnds())
     frames = assembler.push(tcp(CLIENT, at + cut, whole[cut:]))
     assert [(one.size, one.index) for one in frames] == [(len(whole), 1)]
@@ -289,7 +289,7 @@ def test_a_state_that_somebody_else_wrote_is_refused_or_behaves(name: str, tmp_p
 
 
 def damage(source: random.Random, tree: Any) -> None:
-    """Change a leaf of a tree: a number, a text or bytes."""
+    """Change a leaf of a tree: a number, a string or bytes."""
     at = tree
     while True:
         places = [*at] if isinstance(at, dict) else [*range(len(at))]

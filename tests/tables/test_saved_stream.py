@@ -95,7 +95,7 @@ def _told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "flexwire")
 
 
-# One has all that a capture can have, one has TLS, and one has a single connection.
+# One has everything that a capture can have, one has TLS, and one has a single connection.
 FEW = ("EVERYTHING", "TLS", "ONE_CONNECTION")
 
 

@@ -1,4 +1,4 @@
-"""Tasks that divide the connections of several hosts find what one task finds.
+"""Tasks that share the connections of several hosts find the same as a single task.
 
 Everything is compared: the survey, its state for a later analysis, the entries for ranges, and the
 rows of each range in their order.

@@ -200,7 +200,7 @@ def test_any_kind_of_field_is_counted_as_it_is_on_the_wire(versions: list[int]) 
 
 
 def uses_in_vectors(name: str) -> Iterator[tuple[list[Any], list[bytes], Schema]]:
-    """Yield for each version of a message the counts, and the bytes that Kafka wrote."""
+    """For each version of a message, yield the counts, and the bytes that Kafka wrote."""
     kind: type[Message] = message(name)
     encoded: dict[int, list[bytes]] = {}
     for vector in VECTORS[name]:

@@ -52,7 +52,7 @@ def _told(number: int, body: bytes) -> bytes:
 
 
 def _frames() -> tuple[FrameColumns, Any]:
-    """Return requests and responses; the first of the last two has another version and no equal."""
+    """Return requests and responses; the last but one has another version, and no equal."""
     same, other = _body("orders", "paid"), _body("users")
     asked = [12, 12, 12, 12, 9]
     answers = [same, other, same, same, same, same]

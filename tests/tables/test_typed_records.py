@@ -1,4 +1,4 @@
-"""For any bytes, records of internal topics in columns equal those of the reference."""
+"""Whatever the bytes are, records of internal topics in columns equal the reference's records."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def damaged(row: Row, chance: random.Random) -> Row:
 
 
 def column_of(one: TypedMessage | None) -> Any:
-    """Return a message as one row of a column, made by the objects."""
+    """Return a message as one row of a column, which the objects make."""
     if one is None:
         return None
     schema = schemas_of(one.name, one.release).schema(one.version, Encoding.KAFKA)

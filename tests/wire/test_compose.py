@@ -95,7 +95,7 @@ def test_every_public_name_is_there() -> None:
     assert all(hasattr(wire, name) for name in wire.__all__)
 
 
-# FooResponse is the example of the documents.
+# FooResponse is the example in the documents.
 FOO = Schema(
     Field("baz", INT16),
     optional_fields={1: Field("bar", COMPACT_STRING, default="hello world")},

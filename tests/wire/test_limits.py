@@ -1,4 +1,4 @@
-"""The formats' numbers agree with `struct`, the wire types and whole batches."""
+"""The numbers in the formats agree with `struct`, the wire types and whole batches."""
 
 from __future__ import annotations
 

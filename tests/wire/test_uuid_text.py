@@ -1,4 +1,4 @@
-"""A uuid's text is read back as Kafka prints it, and no other text is valid."""
+"""A uuid is read back from the string that Kafka prints, and no other string is valid."""
 
 from __future__ import annotations
 

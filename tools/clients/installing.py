@@ -1,8 +1,8 @@
 """How each kind of client is installed once below `.build/clients`, and how its program runs.
 
-An installer gets the name of a new directory and fills the directory. It is not called again: the
-name of the directory contains everything that decides the contents. If a tool or a registry is
-missing, the error names it, and no incomplete client is used.
+An installer gets the name of a new directory and fills the directory. It is not called again,
+because the directory's name contains everything that determines the content. If a tool or a
+registry is missing, the error names it, and no incomplete client is used.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 KEPT = ROOT / ".build" / "clients"
-# The release that the trial's program is compiled with. It looks for later classes at run time.
+# The release that the trial's program is compiled with. The program looks for classes of later
+# releases at run time.
 OLDEST_JAVA = "0.10.1.1"
-# A slow connection downloads a client's 25 MB in this time.
+# Even a slow connection downloads a client's 25 MB in this time.
 MOST_SECONDS = 900
 
 
@@ -44,7 +45,7 @@ class Way(Protocol):
     """How a client is installed."""
 
     def bring(self) -> Program:
-        """Install the client unless it exists; `SystemExit` says why it cannot be installed."""
+        """Install the client unless it exists; raise `SystemExit` with the reason if this fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Java:
 
     def bring(self) -> Program:
         """Download the jars and compile the program."""
-        from flexwire.spark.java import find_java  # noqa: PLC0415 - only where Java is asked for
+        from flexwire.spark.java import find_java  # noqa: PLC0415 - only if Java is asked for
 
         java = str(find_java() / "bin" / "java")
         source = HERE / "java" / f"{self.program}.java"
@@ -99,11 +100,11 @@ class Python:
 
 @dataclass(frozen=True, slots=True)
 class RdKafka:
-    """librdkafka, from the wheel of confluent-kafka that contains it: its Python and its system.
+    """librdkafka, from a wheel of confluent-kafka, which is for some Python and some system.
 
     ``module`` is the program that uses the library.
 
-    No code of the wheel's Python runs, so it may be for one that this machine does not have.
+    No Python code in the wheel runs, so it may be for a Python that this machine does not have.
     """
 
     version: str
@@ -156,7 +157,7 @@ class Node:
     folder: str
 
     def bring(self) -> Program:
-        """Let npm install what the lock file pins."""
+        """Install what the lock file pins, with npm."""
         names = ("main.js", "package.json", "package-lock.json")
         sources = [HERE / self.folder / name for name in names]
         decides = b"".join(one.read_bytes() for one in sources)

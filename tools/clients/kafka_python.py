@@ -1,6 +1,6 @@
 """kafka-python on trial, of any release: ``python -m tools.clients.kafka_python ADDRESS …``.
 
-The setting is ``api_version`` as numbers, such as 0.10.1.
+The setting is ``api_version``, written as numbers such as 0.10.1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tools.clients.steps import SEED, Asked, step
 
 def main() -> None:
     """Create a topic, produce, consume, and commit."""
-    with contextlib.suppress(ModuleNotFoundError):  # newer releases need none
+    with contextlib.suppress(ModuleNotFoundError):  # newer releases do not need it
         # The copy of six in 2.0.2 is too old for Python 3.12.
         sys.modules["kafka.vendor.six.moves"] = importlib.import_module("six").moves
     kafka: Any = importlib.import_module("kafka")

@@ -1,13 +1,13 @@
-"""Members of groups: one program for each client, which runs as many members as it is asked for.
+"""Members of groups: each client has one program, which runs as many members as are requested.
 
 A program reads lines from standard input, with tabs between their words, and ends with it:
 
 - ``start NAME ADDRESS GROUP TOPIC SETTING=VALUE …`` starts a member. A topic that begins with ``^``
   is a pattern.
-- ``leave NAME`` has a member leave its group and close.
+- ``leave NAME`` makes a member leave its group and close.
 
 It writes a line of JSON for each event: ``member`` is the name, and ``event`` is "started",
-"failed" or "left". The ``text`` of "failed" has the client's own words. "left" is the last event of
+"failed" or "left". In "failed", ``text`` is the client's own message. "left" is the last event of
 every member.
 """
 
@@ -63,7 +63,7 @@ class Members:
         self._hears.start()
 
     def __enter__(self) -> Self:
-        """Return these members, without running any."""
+        """Return these members, without running them."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -84,13 +84,13 @@ class Members:
         self._ask("start", name, address, group, topic, *settings)
 
     def leave(self, name: str) -> None:
-        """Let a member leave, and wait until it has left."""
+        """Make a member leave, and wait until it has left."""
         self._ask("leave", name)
         with self._changed:
             self._changed.wait_for(lambda: ("left", "") in self._events[name], MOST_SECONDS)
 
     def failure(self, name: str) -> str:
-        """Return the last text of a failed member, or an empty text if nothing failed."""
+        """Return the last message of a failed member, or an empty string if nothing failed."""
         with self._changed:
             said = [text for event, text in self._events[name] if event == "failed"]
         return said[-1] if said else ""

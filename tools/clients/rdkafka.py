@@ -1,7 +1,7 @@
 """librdkafka on trial, with any of its builds through C: ``python -m tools.clients.rdkafka …``.
 
 ``LIBRDKAFKA`` names the library. The setting is a list of its properties, ``name=value,…``. Wheels
-of old releases are for Pythons of their time, but the library in them runs with any.
+of old releases are for the Pythons of their time, but the library in them runs with any Python.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class RdKafka:
         self.lib: Any = ctypes.CDLL(path)
         self._asked = asked
         self.said = ""
-        """The last error of the whole client, for a step that only takes too long."""
+        """The last error of the whole client, for a step that reports none and takes too long."""
         self._kept: list[object] = []
         for name in ("conf_new", "topic_conf_new", "new", "topic_new", "consumer_poll"):
             getattr(self.lib, f"rd_kafka_{name}").restype = c_void_p
@@ -68,7 +68,7 @@ class RdKafka:
     def client(self, kind: int, more: Mapping[str, str]) -> Any:
         """Return a client.
 
-        It is never destroyed, because a client that hangs would hang there too.
+        The client is never destroyed, because a client that hangs would also hang in this call.
         """
         conf = c_void_p(self.lib.rd_kafka_conf_new())
         told = {"bootstrap.servers": self._asked.address, "client.id": self._asked.client_id}
@@ -152,7 +152,7 @@ class RdKafka:
         self.check(self.lib.rd_kafka_commit(self._consumer, None, 0))
 
     def check(self, code: int) -> None:
-        """Raise `RuntimeError` for an error code of the library."""
+        """Raise `RuntimeError` for an error code from the library."""
         if code:
             text = self.lib.rd_kafka_err2str(code).decode()
             raise RuntimeError(f"{text}; {self.said}" if self.said else text)

@@ -1,4 +1,4 @@
-"""Run members of groups by librdkafka, as many as requested (see `tools.clients.members`)."""
+"""Run as many group members as requested, with librdkafka (see `tools.clients.members`)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Member:
 
 
 def main() -> None:
-    """Start members, and let them leave, as standard input says."""
+    """Start members and make them leave, as standard input requests."""
     members = {}
     for line in sys.stdin:
         words = line.rstrip("\n").split("\t")

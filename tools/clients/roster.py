@@ -18,7 +18,7 @@ class Client:
     name: str
     way: Way
     setting: str = ""
-    # The setting as a person would write it.
+    # The setting as a user would write it.
     told: str = ""
 
     @property

@@ -17,7 +17,7 @@ SEED = "seed-"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The program's work: ``count`` records in each direction, and ``seconds`` for each step."""
+    """The program's task: ``count`` records in each direction, and ``seconds`` for each step."""
 
     address: str
     client_id: str
@@ -52,7 +52,7 @@ def step(
             body()
         except LeftOutError as why:
             said.append((None, str(why)))
-        except Exception as error:  # noqa: BLE001 - whatever the client says is the answer
+        except Exception as error:  # noqa: BLE001 - the answer is whatever the client says
             said.append((f"{type(error).__name__}: {error}", None))
         else:
             said.append((None, None))

@@ -1,6 +1,7 @@
-"""The build backend: setuptools, with zig as the compiler if the machine has none.
+"""The build backend: setuptools, with zig as the compiler if the machine has no compiler.
 
-Repeated builds have the same bytes: without ``SOURCE_DATE_EPOCH`` every file has one fixed time.
+Repeated builds have the same bytes; without ``SOURCE_DATE_EPOCH``, every file has the same fixed
+time.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def build_editable(
 
 
 def build_sdist(sdist_directory: str, config_settings: _Settings = None) -> str:
-    """Build an archive of the sources; return its name."""
+    """Build a source archive; return its name."""
     name = str(build_meta.build_sdist(sdist_directory, config_settings))
     path = Path(sdist_directory, name)
     path.write_bytes(_normal(path.read_bytes(), int(os.environ.get("SOURCE_DATE_EPOCH", EPOCH))))
@@ -88,7 +89,7 @@ def _compiler() -> list[str]:
 
 
 def _normal_wheel(wheel: bytes) -> bytes:
-    """Return the same wheel without the file modes of the machine that packed it."""
+    """Return the same wheel without the file modes from the machine that packed it."""
     packed = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(wheel)) as given,

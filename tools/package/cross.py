@@ -2,9 +2,9 @@
 
 The wheel is for this Python's version and uses its headers, so it shows that the kernels compile
 and link for a processor and a system. cibuildwheel builds the wheels of a release, each with the
-headers of its own platform. Wheels go into ``out/cross``. One file of the headers is the platform's
-own. That of Linux also fits other 64-bit Unix, and not Windows, whose C has a shorter long: see
-`tools.package.windows`.
+headers of its own platform. Wheels go into ``out/cross``. One of the header files is specific to
+the platform. Linux's file also fits other 64-bit Unix systems, but not Windows, where a C ``long``
+is shorter: see `tools.package.windows`.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Platform(NamedTuple):
     target: str
     tag: str
     suffix: str
-    """The end of an extension's file name, with ``PY`` for the version of Python: "312"."""
+    """The end of an extension's file name, with ``PY`` for the version of Python, such as "312"."""
     linked: tuple[str, ...] = ("-shared",)
     compiled: tuple[str, ...] = ()
     """More options of the compiler."""
     refused: str = ""
-    """An option that Python was compiled with here, and the platform's compiler refuses."""
+    """An option with which this Python was compiled, but which the platform's compiler refuses."""
 
 
 # Python's own build makes bundles, which zig's linker cannot make. Python also loads libraries.
@@ -93,7 +93,7 @@ def bring_zig() -> None:
 
 
 def build(platform: Platform, out: Path, python: str = THIS_PYTHON) -> Path:
-    """Build the wheel of a platform and a version of Python from the sources; return its path."""
+    """Build the wheel for a platform and a Python version from the sources; return its path."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         compiler = folder / "cc"
@@ -130,7 +130,7 @@ def build(platform: Platform, out: Path, python: str = THIS_PYTHON) -> Path:
 
 
 def leave_out(wheel: Path, to: Path) -> Path:
-    """Write a wheel again, without files that zig's linker puts beside a library for Windows."""
+    """Rewrite a wheel without the files that zig's linker puts next to a library for Windows."""
     with zipfile.ZipFile(wheel) as given:
         kept = [one for one in given.infolist() if not one.filename.endswith((".lib", ".pdb"))]
         left = {*given.namelist()} - {one.filename for one in kept}
@@ -145,7 +145,7 @@ def leave_out(wheel: Path, to: Path) -> Path:
 
 
 def main() -> int:
-    """Build the wheels of the named platforms."""
+    """Build the wheels for the named platforms."""
     parser = argparse.ArgumentParser(prog="python -m tools.package.cross", description=__doc__)
     parser.add_argument("platform", nargs="+", choices=PLATFORMS)
     given = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Build the kernels: every ``.pyx`` below ``src/flexwire/kernels``, with Cython and a C compiler.
+"""Build the kernels, every ``.pyx`` below ``src/flexwire/kernels``, with Cython and a C compiler.
 
 ``setup.py`` hands this to setuptools. The compiler is the machine's (``CC``, cc, gcc or clang), or
 zig from the package ``ziglang`` if the machine has none. A machine that cannot compile gets the
@@ -41,10 +41,10 @@ class Kind(NamedTuple):
     linked: tuple[str, ...] = ()
     """The options of the linker."""
     traced: bool = False
-    """True if Python's tracing, and so a debugger, sees each line of a kernel."""
+    """True if Python's tracing, and therefore a debugger, sees each line of a kernel."""
 
 
-# A header has more functions than each kernel uses, and gcc cannot follow a function's address.
+# A header has more functions than each kernel uses, and gcc cannot track a function's address.
 _QUIET = ("-Wno-unused-function", "-Wno-maybe-uninitialized", "-Wno-unknown-warning-option")
 # Tests put rows and objects next to protected pages, at addresses that no allocator would use.
 _SANITIZERS = (
@@ -61,8 +61,8 @@ KINDS = {
 }
 
 
-# How Cython compiles the kernels. They check lengths and indices themselves, so Cython does not
-# check any. Numbers wrap and divide as in C. Functions are C functions, without Python attributes.
+# How Cython compiles the kernels. The kernels check lengths and indices themselves, so Cython does
+# not. Numbers wrap and divide as in C. Functions are C functions, without Python attributes.
 _DIRECTIVES = {
     "language_level": 3,
     "boundscheck": False,
@@ -112,7 +112,7 @@ def extensions() -> list[Extension]:
 
 
 def _options(*options: str) -> list[str]:
-    """Return options of gcc and clang in the form of this platform's compiler."""
+    """Return gcc and clang options in the form that this platform's compiler needs."""
     # clang-cl reads options as Microsoft's compiler does, unless they are marked as clang's.
     return [f"/clang:{option}" if sys.platform == "win32" else option for option in options]
 
@@ -139,17 +139,17 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
             super().run()
 
     def build_extensions(self) -> None:
-        """Compile all extensions, or none if a file of one line cannot be compiled."""
+        """Compile all extensions, or none if even a one-line file cannot be compiled."""
         if self.extensions and (reason := self._lacking()) is not None:
             self.warn(f"flexwire is installed without kernels and runs slower: {reason}")
             self.extensions = []
         self._write()
-        # A compiler is a process, so threads are enough to use all processors.
+        # The compiler is a separate process, so threads are enough to use all processors.
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             list(pool.map(self.build_extension, self.extensions))
 
     def _write(self) -> None:
-        """Write the C of all extensions whose sources are newer, with Cython."""
+        """Write the C code of all extensions whose sources are newer, with Cython."""
         if not self.extensions:
             return
         # A build without kernels does not need Cython.

@@ -45,7 +45,7 @@ class Interpreter(NamedTuple):
 
 
 def interpreter(name: str) -> Interpreter:
-    """Return the Python that runs wheels of a platform."""
+    """Return the Python that runs wheels for a platform."""
     system, _, processor = name.partition("-")
     words: tuple[str | Path, ...] = ()
     if processor == "aarch64":
@@ -57,7 +57,7 @@ def interpreter(name: str) -> Interpreter:
 
 
 def install(wheel: Path, name: str, packages: Sequence[str]) -> Path:
-    """Install a wheel and packages at the versions of the lock; return the directory."""
+    """Install a wheel, and packages in the versions of the lock; return the directory."""
     site = KEPT / name
     shutil.rmtree(site, ignore_errors=True)
     site.mkdir(parents=True)
@@ -85,13 +85,13 @@ def install(wheel: Path, name: str, packages: Sequence[str]) -> Path:
 
 
 def environment(site: Path) -> dict[str, str]:
-    """Return the variables with which a Python finds the packages of a directory."""
+    """Return the variables with which a Python finds the packages in a directory."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     return {**kept, "PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def runner(python: Interpreter, site: Path) -> Callable[..., str]:
-    """Return a function that runs commands in an interpreter, with the packages of a directory."""
+    """Return a function that runs commands in an interpreter, with the packages in a directory."""
 
     def run(*words: str | Path) -> str:
         done = subprocess.run(
@@ -117,7 +117,7 @@ def passes(python: Interpreter, site: Path, tests: Sequence[str]) -> bool:
 
 
 def main() -> int:
-    """Build the wheels of the named platforms, and run them."""
+    """Build the wheels for the named platforms, and run them."""
     parser = argparse.ArgumentParser(prog="python -m tools.package.foreign", description=__doc__)
     parser.add_argument("platform", nargs="*", default=[*NAMES], help=", ".join(NAMES))
     parser.add_argument("--tests", nargs="+", default=(), help="tests to run there, for pytest")

@@ -1,7 +1,7 @@
 """Build a Python for musl with zig from Debian's sources, because none can be downloaded here.
 
-This Python has what the tests of wheels need, without TLS and without a database. It runs from the
-directory in which it was built. musl itself is Debian's package.
+This Python has everything that the tests of wheels need, but no TLS and no database. It runs from
+the directory in which it was built. musl itself is Debian's package.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ VERSION: Final = "3.11"
 SUITE: Final = "trixie"
 DEBIAN: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 """How Debian names each processor."""
-# A build for another system can run no program that finds these out.
+# A build for another system cannot run a program that finds these values out.
 _ANSWERS: Final = (
     "ac_cv_file__dev_ptmx=yes",
     "ac_cv_file__dev_ptc=no",
@@ -75,7 +75,7 @@ def _build(place: Path, processor: str) -> None:
         f"--host={processor}-linux-musl",
         "--disable-test-modules",
     ]
-    # Names of extensions end with the building system, and not with the one for which they are
+    # Names of extensions end with the system that builds them, not with the one for which they are
     # built.
     configure += ["--build=x86_64-here-linux-musl", f"--with-build-python={sys.executable}"]
     configure += ["--without-ensurepip", *_ANSWERS]
@@ -90,7 +90,7 @@ def _build(place: Path, processor: str) -> None:
 
 
 def _tools(place: Path, processor: str) -> dict[str, str]:
-    """Write zig's tools as programs; return their names for a build."""
+    """Write wrapper programs for zig's tools; return their names for a build."""
     words = {
         "CC": f"cc -target {processor}-linux-musl -dynamic -Wno-date-time",
         "AR": "ar",

@@ -101,14 +101,14 @@ def wine(python: Path, *words: str | Path) -> str:
 
 
 def tried(wheel: Path, version: str) -> str:
-    """Run a wheel; return its kind of kernels, and what was tried."""
+    """Run a wheel; return which kind of kernels it has, and what was tried."""
     python = unpacked(version)
     install(wheel, python, version)
     return tried_elsewhere(lambda *words: wine(python, *words))
 
 
 def main() -> int:
-    """Build the wheels of the named versions, and try them."""
+    """Build the wheels for the named versions, and try them."""
     parser = argparse.ArgumentParser(prog="python -m tools.package.windows", description=__doc__)
     parser.add_argument("version", nargs="*", default=[*PYTHONS], help=", ".join(PYTHONS))
     KEPT.mkdir(parents=True, exist_ok=True)

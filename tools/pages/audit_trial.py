@@ -42,7 +42,7 @@ def with_trial(text: str, rows: Sequence[Row]) -> str:
 
 
 def _section(rows: Sequence[Row]) -> str:
-    """Return the whole part, beginning with its title."""
+    """Return the whole part of the page, beginning with its title."""
     cases = [(row, release) for row in rows for release in JUDGED]
     right = sum(row.is_right(release) for row, release in cases)
     breaks = sum(bool(row.foreseen(release)) for row, release in cases)
@@ -94,7 +94,7 @@ def _short(error: str) -> str:
 
 
 def _apart(rows: Sequence[Row]) -> str:
-    """Return steps that already failed at the captured release, and so show nothing else."""
+    """Return steps that already failed with the captured release, and therefore prove nothing."""
     apart = [
         f"- {row.client}: {name} ({_short(error)})\n"
         for row in rows

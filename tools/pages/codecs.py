@@ -1,4 +1,4 @@
-"""docs/codecs.md: the results of other projects' codecs with the vectors, from `make codecs`."""
+"""docs/codecs.md: how other projects' codecs pass the vectors, from `make codecs`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write the files of a module of this directory, and find the part of a page between two marks."""
+"""Writes the files of modules in this directory, and finds the part of a page between marks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DOCS: Final = ROOT / "docs"
 
 
 def page_modules() -> tuple[str, ...]:
-    """Return the names of all modules of this folder that write files, in order.
+    """Return the names of all modules in this folder that write files, in order.
 
     >>> "tables" in page_modules(), "kept" in page_modules()
     (True, False)
@@ -30,7 +30,7 @@ def page_modules() -> tuple[str, ...]:
 
 
 def page_files(name: str) -> dict[Path, str]:
-    """Return the text of each file that a module of this folder writes."""
+    """Return the text of each file that a module in this folder writes."""
     files: dict[Path, str] = import_module(f"tools.pages.{name}").files()
     return files
 

@@ -1,4 +1,4 @@
-"""docs/formats.md: every key of the JSON that an analysis writes, from its classes."""
+"""docs/formats.md: every key in the JSON that an analysis writes, from its classes."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _section(kind: type) -> str:
 
 
 def _type_text(kind: Any) -> str:
-    """Return a type in JSON's words."""
+    """Return a type in JSON's terms."""
     arguments = get_args(kind)
     if get_origin(kind) is tuple:
         return f"array of {_type_text(arguments[0])}"

@@ -1,4 +1,4 @@
-"""docs/consumer-protocol.md: the parts about the trial of groups and about unseen conditions."""
+"""docs/consumer-protocol.md: the parts about the group trial and about unseen conditions."""
 
 from __future__ import annotations
 

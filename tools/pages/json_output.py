@@ -1,4 +1,4 @@
-"""docs/json.md: the shape of each command's output with ``--format json``, from running it."""
+"""docs/json.md: the shape of each command's output with ``--format json``, from real runs."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _printed() -> dict[str, list[Any]]:
         KernelStatus("nothing", None, False, ""),
     ]
     found["warmup"] = [
-        warmup._as_json(running, seconds)  # noqa: SLF001 - its run would compile
+        warmup._as_json(running, seconds)  # noqa: SLF001 - a run would compile kernels
         for running, seconds in zip(ran_on, (1.0, None), strict=True)
     ]
     return found

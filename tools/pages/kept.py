@@ -1,9 +1,9 @@
 """`python -m tools.pages.kept OLD [NEW] [PATH]...`: what the pages lost between two revisions.
 
 The command compares the numbers, the commands and the code blocks of each Markdown page. A fact
-that a page lost counts as moved if another page gained it. The command lists what is lost with its
-old line, and exits with 1 if the list is not empty. After you shorten a page, look at each of these
-lines.
+that a page lost counts as moved if another page gained it. The command lists each lost fact with
+its old line, and exits with 1 if the list is not empty. After you shorten a page, look at each of
+these lines.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _plain(text: str) -> str:
 
 
 def _parts(page: str) -> Iterator[tuple[str, str, bool]]:
-    """Yield each line of text and each code block: its first line, its text, if it is a block."""
+    """Yield each line or code block, with its line number, its text, and whether it is a block."""
     block: list[str] | None = None
     for line in page.splitlines():
         if line.lstrip().startswith("```"):
@@ -86,7 +86,7 @@ class Loss:
 
 
 def losses(old: Mapping[str, str], new: Mapping[str, str]) -> list[Loss]:
-    """Return the facts of the pages ``old``, texts by path, that the same pages of ``new`` lack."""
+    """Return the facts in the pages ``old`` (texts by path) that the same pages in ``new`` lack."""
     before = {path: facts(text) for path, text in old.items()}
     after = {path: facts(text) for path, text in new.items()}
     gained = {path: found.keys() - before.get(path, {}).keys() for path, found in after.items()}
@@ -109,7 +109,7 @@ def read_pages(revision: str) -> dict[str, str]:
 
 def _git(*arguments: str) -> str:
     done = subprocess.run(
-        ["git", *arguments],  # noqa: S607 - where a person's shell finds it
+        ["git", *arguments],  # noqa: S607 - as a user's shell would find it
         cwd=ROOT, capture_output=True, check=True, encoding="utf-8",
     )  # fmt: skip
     return done.stdout

@@ -1,4 +1,4 @@
-"""docs/lint.md and docs/breaking.md: their tables of rules."""
+"""docs/lint.md and docs/breaking.md: the tables of rules."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 class _Annotation:
-    """An annotation as written, without the quotes of a text."""
+    """An annotation as written, without the quotes of a string."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -89,7 +89,7 @@ def _members(kind: type) -> Iterator[str]:
 
 
 def _signature(value: Any) -> str:
-    """Return the signature of something, or nothing if Python does not know it."""
+    """Return the signature of an object, or an empty string if Python does not know it."""
     if inspect.isclass(value) and issubclass(value, enum.Enum):
         return ""
     try:

@@ -1,4 +1,4 @@
-"""docs/reference: a page for every message, as `schema docs --format markdown` writes it."""
+"""docs/reference: a page for each message, as `schema docs --format markdown` writes it."""
 
 from __future__ import annotations
 

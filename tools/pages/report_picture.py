@@ -24,8 +24,8 @@ from tools.pages.files import DOCS, ROOT
 
 PICTURE: Final = DOCS / "images" / "report.png"
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome", "microsoft-edge")
-# The visible part of a page on GitHub without scrolling, at twice its width, so that small text
-# stays sharp.
+# The part of a page on GitHub that is visible without scrolling, at twice its width, so that small
+# text stays sharp.
 _WIDTH, _HEIGHT = 1160, 860
 _SCALE: Final = 1.5
 _COLOURS: Final = 64

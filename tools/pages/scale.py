@@ -29,7 +29,7 @@ def files() -> dict[Path, str]:
 
 
 def measured(page: str) -> dict[str, float]:
-    """Return the figures of the first table by name."""
+    """Return the figures in the first table, by name."""
     return {row["name"]: float(row["figure"].replace(",", "")) for row in _ROW.finditer(page)}
 
 

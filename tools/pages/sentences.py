@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SOURCES: Final = ROOT / "src" / "flexwire"
-# Rooms whose strings appear in the report or the guide, not on a terminal.
+# Packages whose strings appear in the report or the guide, not on a terminal.
 _REPORT: Final = ("report", "facts", "answers", "measures", "specs/guide", "protocol/audit")
 _README: Final = ("README.md", "docs/tutorial.md", "docs/cookbook.md")
 _CHANGES: Final = ("CHANGELOG.md", "docs/decisions.md")
@@ -120,7 +120,7 @@ def _of_text(path: Path, line: int, text: str) -> Iterator[Sentence]:
 
 
 def shown_texts(path: Path) -> Iterator[Sentence]:
-    """Yield the sentences of a module that users read: its strings, and the help of commands."""
+    """Yield the sentences in a module that users read: its strings, and the help of commands."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     described = {id(constant): node for node, constant in docstrings(tree)}
     parts = {
@@ -147,7 +147,7 @@ def _template(node: ast.JoinedStr) -> str:
 
 
 def code_texts(path: Path) -> Iterator[Sentence]:
-    """Yield the sentences of a module that its readers read: docstrings and comments."""
+    """Yield the sentences in a module that developers read: docstrings and comments."""
     source = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         for node, constant in docstrings(ast.parse(source)):

@@ -1,4 +1,4 @@
-"""docs/sizes.md: the sizes that people find in their logs, and the meaning of each size."""
+"""docs/sizes.md: the sizes that people find in their logs, and what each size means."""
 
 from __future__ import annotations
 

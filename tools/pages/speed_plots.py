@@ -34,7 +34,7 @@ _HEADING: Final = "\n## "
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The bars beside one label: the name of each bar, and its figure."""
+    """The bars next to one label: the name of each bar, and its figure."""
 
     label: str
     bars: tuple[tuple[str, float], ...]
@@ -67,7 +67,7 @@ class Plot:
         return DOCS / "images" / f"speed-{self.name}.svg"
 
     def groups(self, page: str) -> Iterator[Group]:
-        """Yield the figures of the rows, from a page.
+        """Yield the figures in the rows, from a page.
 
         Raises:
             ValueError: the page lacks the section, a row or a column.
@@ -166,7 +166,7 @@ def files() -> dict[Path, str]:
 
 
 def picture(title: str, groups: Sequence[Group]) -> str:
-    """Return groups of horizontal bars as SVG; all bars have one scale, which begins at 0."""
+    """Return groups of horizontal bars as SVG; all bars have the same scale, which begins at 0."""
     names = [*dict.fromkeys(name for group in groups for name, _ in group.bars)]
     most = max(figure for group in groups for _, figure in group.bars)
     scale = (_WIDTH - _LABELS - _VALUES) / most

@@ -43,7 +43,7 @@ _PYTHON_TYPES = {
     "records": "bytes",
 }
 _KINDS = {MessageType.METADATA: "metadata record", MessageType.DATA: "data"}
-# Longer values tell nothing at a glance, and the linter requires an ellipsis for them.
+# Longer values cannot be read at a glance, and the linter requires an ellipsis for them.
 _LONGEST_DEFAULT = 10
 _Structs = dict[str, dict[str, "MergedField"]]
 
@@ -69,7 +69,7 @@ def emit_stub(bundled: Catalog) -> str:
 
 
 def _overloads(names: Iterable[str]) -> Iterator[str]:
-    """Yield the signatures of `flexwire.message`: one for each name, and one for all other text."""
+    """Yield the signatures of `flexwire.message`: one for each name, and one for other strings."""
     for name in names:
         yield "@overload"
         yield f'def message(name: Literal["{name}"], release: None = None) -> type[{name}]: ...'

@@ -2,9 +2,9 @@
 
 It needs root on Debian with buildah and mmdebstrap, but no container daemon: each step of a recipe
 runs in a chroot. The base image has only Debian's packages, Python and pip, because not every
-machine reaches a registry of images; ``--base IMAGE`` names another. ``dist`` has the wheel of this
-machine (``make wheel``), and pip installs its dependencies. Everything is below ``.build/images``.
-`RUNS` lists the commands that run in each image, and their users.
+machine can reach an image registry; ``--base IMAGE`` names another base image. ``dist`` contains
+this machine's wheel (``make wheel``), and pip installs its dependencies. Everything is below
+``.build/images``. `RUNS` lists the commands that run in each image, and their users.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ PACKAGES: Final = ("python3", "python3-pip", "ca-certificates")
 SOURCES: Final = Path("/etc/apt/sources.list.d/debian.sources")
 # pip in the image finds packages where this machine's pip does.
 _OF_PIP: Final = ("/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt")
-# The directory for /data, which anybody may write.
+# The directory for /data, to which anybody may write.
 _ANYBODY: Final = "12345:12345"
 
 
 class Run(NamedTuple):
-    """The words after the name of an image, and the expected output."""
+    """The arguments after the name of an image, and the expected output."""
 
     words: tuple[str, ...]
     told: str
-    """All of it, or a part."""
+    """The expected output may be only a part of the real output."""
     user: str = ""
-    """The user that runs it. If empty, the image's own user."""
+    """The user that runs the command. If empty, the image's own user."""
 
 
 RUNS: Final = {
@@ -64,7 +64,7 @@ RUNS: Final = {
 
 
 class ImageError(Exception):
-    """The error of a failed step, with its reason."""
+    """The error for a failed step, with the reason."""
 
 
 def run(*command: str | Path) -> str:
@@ -90,7 +90,7 @@ def buildah(*words: str | Path) -> str:
 
 
 def make_base() -> str:
-    """Make an image of Debian with Python and pip; return its name."""
+    """Make a Debian image with Python and pip; return its name."""
     root = KEPT / "base"
     if not root.is_dir():
         making = KEPT / "base.making"
@@ -119,7 +119,7 @@ def build(recipe: Path, base: str) -> str:
 
 
 def size_of(image: str) -> int:
-    """Return the bytes of an image's files."""
+    """Return the total size of an image's files in bytes."""
     container = buildah("from", image).strip()
     try:
         root = Path(buildah("mount", container).strip())

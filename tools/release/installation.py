@@ -77,7 +77,7 @@ def environment(place: Path) -> Path:
 
 
 def tried(run: Runner, place: Path, wheel: Path, *, kernels: bool) -> str:
-    """Install a wheel and run its commands; raise `ValueError` if something is wrong."""
+    """Install a wheel and run its commands; raise `ValueError` if anything is wrong."""
     python = environment(place)
     run([python, "-m", "pip", "install", "--quiet", wheel])
     run([python, "-m", "pip", "check"])
@@ -105,9 +105,9 @@ def tried(run: Runner, place: Path, wheel: Path, *, kernels: bool) -> str:
 
 
 def tried_elsewhere(run: Callable[..., str]) -> str:
-    """Try what works on every platform with a Python for another system; return what was tried.
+    """With a Python for another system, try what works on all platforms; return what was tried.
 
-    Raises `ValueError` if something is wrong.
+    Raises `ValueError` if anything is wrong.
     """
     status = run("-c", "import flexwire; print(flexwire.kernel_status())").strip()
     if not status.startswith("kernels compiled by Cython"):

@@ -1,4 +1,4 @@
-"""Compare the files of a wheel with a reviewed list.
+"""Compare the files in a wheel with a reviewed list.
 
 `wheel-files.txt` has a line for each directory and suffix: a new module of a package needs no
 review, but a new kind of file does. ``python -m tools.release.listing`` rewrites the list from the
@@ -36,7 +36,7 @@ _VERSIONED: Final = re.compile(r"^flexwire-[^/]+\.(data|dist-info)/")
 
 
 def kinds(names: Iterable[str]) -> set[str]:
-    """Return directory and suffix of each file; a file without a suffix has its whole name.
+    """Return the directory and suffix of each file, or the whole name of a file without a suffix.
 
     >>> sorted(kinds(["flexwire/a.py", "flexwire/b.py", "flexwire-1.0.dist-info/WHEEL"]))
     ['flexwire.dist-info/WHEEL', 'flexwire/*.py']
@@ -59,7 +59,7 @@ def wheel_names(wheel: Path) -> list[str]:
 
 
 def source_names(root: Path = ROOT) -> set[str]:
-    """Return the names in a wheel of these sources, without kernels and metadata."""
+    """Return the names in a wheel built from these sources, without kernels and metadata."""
     source = root / "src"
     files = (*source.glob("*.py"), *(source / "flexwire").rglob("*"))
     return {
@@ -75,7 +75,7 @@ def reviewed() -> set[str]:
 
 
 def findings(wheel: Path, root: Path, *, has_kernels: bool = True) -> list[str]:
-    """Return what is wrong with the files of a wheel of the sources below ``root``."""
+    """Return what is wrong with the files in a wheel built from the sources below ``root``."""
     names = wheel_names(wheel)
     expected = reviewed() - (set() if has_kernels else {KERNELS})
     found = [f"nobody reviewed {kind}" for kind in sorted(kinds(names) - expected)]
@@ -92,7 +92,7 @@ def findings(wheel: Path, root: Path, *, has_kernels: bool = True) -> list[str]:
 
 
 def expected_kinds(root: Path = ROOT) -> set[str]:
-    """Return the kinds of files of these sources, built with kernels."""
+    """Return the kinds of files that a wheel from these sources has, with kernels."""
     return {*kinds(source_names(root)), KERNELS, *ABOUT}
 
 

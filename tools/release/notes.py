@@ -1,4 +1,4 @@
-"""The notes of a release: the part of CHANGELOG.md about its version.
+"""The notes for a release: the part of CHANGELOG.md about its version.
 
 ``python -m tools.release.notes v0.1.0`` prints them, and fails if there are none.
 """
@@ -15,7 +15,7 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+(?:rc\d+)?")
 
 
 def version_of_tag(tag: str) -> str:
-    """Return the version that a tag names; raise `ValueError` if it names none.
+    """Return the version that a tag names; raise `ValueError` if it names no version.
 
     >>> version_of_tag("v1.0.0rc1")
     '1.0.0rc1'

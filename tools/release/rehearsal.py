@@ -1,9 +1,10 @@
 """``python -m tools.release.rehearsal``: run every step of a release except its push.
 
-It packs the committed files, as ``git archive`` does, and works only from these. Packages come from
-a directory; those of the lock that are missing there are downloaded first. After that no step needs
-a network, and each step runs without one if the system allows that (``unshare``). Each environment
-begins empty. The steps write to ``out/release``. docs/releasing.md says what cannot be tried.
+It packs the committed files, as ``git archive`` does, and uses only these files. Packages come from
+a directory; packages of the lock that are missing in it are downloaded first. After that no step
+needs a network, and each step runs without one if the system allows that (``unshare``). Each
+environment begins empty. The steps write to ``out/release``. docs/releasing.md says what cannot be
+tried.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ NOT_HERE: Final = (
 
 
 class StepError(Exception):
-    """The error of a failed step of the rehearsal, with its reason."""
+    """The error for a failed step in the rehearsal, with the reason."""
 
 
 class Rehearsal:
@@ -108,14 +109,14 @@ class Rehearsal:
         return f"{count:,} files{left}"
 
     def say(self) -> str:
-        """Take the notes of the version from the changelog."""
+        """Take the notes for the version from the changelog."""
         version = declared_version(self.source)
         text = notes((self.source / "CHANGELOG.md").read_text(encoding="utf-8"), version)
         (self.out / "notes.md").write_text(text, encoding="utf-8")
         return f"{len(text.splitlines())} lines for the tag v{version}"
 
     def build(self) -> str:
-        """Build the wheel from the archive, and the archive of sources, in an empty environment."""
+        """Build the wheel and the source archive from the packed files, in an empty environment."""
         self.python = installation.environment(self.place / "builder")
         self.run([self.python, "-m", "pip", "install", "--quiet", "--upgrade", *PACKAGES[:2]])
         self._wheel(self.source, self.out)
@@ -140,7 +141,7 @@ class Rehearsal:
         return _only(self.out, "*.whl")
 
     def build_again(self) -> str:
-        """Build the wheel from the archive of sources, and compare its bytes."""
+        """Build the wheel from the source archive, and compare its bytes."""
         again = self.place / "again"
         wheel = self._wheel(_only(self.out, "*.tar.gz"), again)
         if wheel.read_bytes() != self.wheel.read_bytes():
@@ -148,7 +149,7 @@ class Rehearsal:
         return "the same bytes from the archive of sources"
 
     def list(self) -> str:
-        """Compare the files of the wheel with the sources, and with the reviewed list."""
+        """Compare the files in the wheel with the sources, and with the reviewed list."""
         if found := findings(self.wheel, self.source):
             raise StepError("\n".join(found))
         return f"{len(wheel_names(self.wheel)):,} files, as reviewed"
@@ -158,7 +159,7 @@ class Rehearsal:
         return installation.tried(self.run, self.place / "installed", self.wheel, kernels=True)
 
     def install_without_kernels(self) -> str:
-        """Do the same with a wheel without kernels, as on a machine that cannot compile."""
+        """Try a wheel without kernels in the same way, as on a machine that cannot compile."""
         wheel = self._wheel(self.source, self.place / "plain", FLEXWIRE_KERNELS="off")
         if found := findings(wheel, self.source, has_kernels=False):
             raise StepError("\n".join(found))
@@ -186,7 +187,7 @@ class Rehearsal:
         return f"sbom.json, and SHA256SUMS of {len(self.built())} files"
 
     def site(self) -> str:
-        """Make the documentation's site from the archive, with this checkout's packages."""
+        """Make the documentation site from the archive, with this checkout's packages."""
         where = self.out / "site"
         command = [sys.executable, "-m", "tools.site", "--out", str(where)]
         self.run(command, cwd=self.source, PYTHONPATH=str(self.source / "src"))
@@ -211,7 +212,7 @@ def _ignored(at: str, names: list[str], patterns: list[str]) -> set[str]:
 
 
 def _unshare() -> list[str]:
-    """Return the prefix that runs a command without a network, or none if nothing can do that."""
+    """Return the prefix that runs a command without a network, or nothing if this is impossible."""
     words = ["unshare", "--user", "--map-root-user", "--net"]
     if shutil.which("unshare") is None:
         return []

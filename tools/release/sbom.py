@@ -25,7 +25,7 @@ _OURS: Final = {"dev", "notebook"}
 
 
 def pinned(lock: str) -> dict[str, str]:
-    """Return the versions of a lock by name; of several for one name, the last one counts.
+    """Return the versions in a lock by name; if a name has several versions, the last one counts.
 
     >>> pinned("click==8.5.1")
     {'click': '8.5.1'}
@@ -34,7 +34,7 @@ def pinned(lock: str) -> dict[str, str]:
 
 
 def direct(root: Path = ROOT) -> dict[str, bool]:
-    """Return the packages that flexwire names, and whether it needs them without extras."""
+    """Return the packages that flexwire names, each with whether it is needed without extras."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     found: dict[str, bool] = {}
     for extra, lines in project["optional-dependencies"].items():

@@ -21,7 +21,7 @@ napoleon_use_rtype = False
 default_role = "code"
 # A block without a language contains figures, a drawing or lines of a file, not Python.
 highlight_language = "none"
-# If two classes share a name, Kafka's message and KIP-82's, each page links its own.
+# If two classes share a name (Kafka's message and KIP-82's), each page links to its own class.
 suppress_warnings = ["ref.python"]
 
 html_theme = "furo"
@@ -30,7 +30,7 @@ html_copy_source = False
 html_show_sourcelink = False
 templates_path = [os.environ["FLEXWIRE_SITE_TEMPLATES"]]
 _root = Path(os.environ["FLEXWIRE_SITE_ROOT"])
-# The site's own files, the pictures of docs, and the sections of pages (tools/site/staging.py).
+# The site's own files, the pictures in docs, and the sections of pages (tools/site/staging.py).
 html_static_path = [os.environ["FLEXWIRE_SITE_STATIC"], str(_root / "docs" / "images"), "static"]
 html_favicon = str(Path(os.environ["FLEXWIRE_SITE_STATIC"]) / "mark.svg")
 html_context = {

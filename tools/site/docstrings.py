@@ -11,7 +11,7 @@ def as_restructured_text(
 
 
 def literal(lines: list[str]) -> list[str]:
-    """Return ``lines`` with every fenced block indented below "::", between empty lines."""
+    """Return ``lines`` with each fenced block indented below "::", between empty lines."""
     found: list[str] = []
     indent: str | None = None
     for line in lines:

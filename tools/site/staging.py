@@ -73,7 +73,7 @@ def api_page(module: str, described: set[int]) -> str:
     public = {name: getattr(room, name) for name in getattr(room, "__all__", ())}
     again = [name for name, value in public.items() if id(value) in described]
     described |= {id(value) for value in public.values() if callable(value)}
-    # A module without a list of names shows what it defines, not what it imports.
+    # For a module without a list of names, the page shows what it defines, not what it imports.
     imported = "   :imported-members:\n" if public else ""
     left_out = f"   :exclude-members: {', '.join(again)}\n" if again else ""
     return (

@@ -1,6 +1,6 @@
 """Test the audit and verdicts about groups against real brokers: ``make trial``.
 
-It writes the results, and ends with 1 if a verdict was wrong. With names of clients, or parts of
+It writes the results, and exits with 1 if a verdict was wrong. With names of clients, or parts of
 names, it tries only those clients and writes nothing. If the first word is "groups", it tries only
 groups (`tests.kafka.trial.groups`), and the words after it are names of groups.
 """
@@ -44,7 +44,7 @@ def main(asked: Sequence[str]) -> None:
 
 
 def _audited(asked: Sequence[str]) -> bool:
-    """Try clients, and return whether the audit was right."""
+    """Try clients, and return whether the audit was correct."""
     chosen = [one for one in CLIENTS if not asked or any(name in str(one) for name in asked)]
     began = time.monotonic()
     programs = {client: client.way.bring() for client in chosen}

@@ -2,10 +2,10 @@
 
 Each client creates a topic, produces, consumes and commits at a 3.9.2 broker, behind a tap that
 does one fault to the client. ``faults.jsonl`` keeps the client's reports and the broker's records;
-docs/faults.md has a table of them. The program ends with 1 if a client's program did not end, if
-the broker has a record that no client sent or lost one that it acknowledged, or if a fault that a
-client must not notice broke a step. With names of clients, or parts of names, it tries only those
-clients and writes nothing.
+docs/faults.md has a table of them. The program exits with 1 if a client's program did not end, if
+the broker has a record that no client sent or has lost one that it acknowledged, or if a step
+failed because of a fault that a client must not notice. With names of clients, or parts of names,
+it tries only those clients and writes nothing.
 """
 
 from __future__ import annotations
@@ -116,9 +116,7 @@ def _values(address: str, topic: str) -> list[str]:
 
 
 def _counts(values: list[str]) -> tuple[int, int, int]:
-    """Return how many of the client's records exist, how many copies, and which records nobody
-    sent.
-    """
+    """Return how many of the client's records and copies exist, and which records nobody sent."""
     own = {f"own-{number}" for number in range(COUNT)}
     seeds = {f"{SEED}{number}" for number in range(COUNT)}
     there = own & {*values}

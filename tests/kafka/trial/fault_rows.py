@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).with_name("faults.jsonl")
 RELEASE = "3.9.2"
-"""All eight work with its brokers; kafka-node does not with those of 4.0 and later."""
+"""All eight clients work with its brokers; with 4.0 and later, kafka-node does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class TriedFault:
-    """A fault that every client meets: its API, and the rest of its text.
+    """A fault that every client meets: its API, and the rest of its rule.
 
     If ``passes``, a client that follows Kafka's protocol about tagged fields and slow brokers does
     not notice the fault. Each step may take this many ``seconds``.
@@ -68,15 +68,16 @@ KNOWN = {
     # It reads a response header of nine bytes, whatever tags it has (getHeaderLength of broker.go).
     ("sarama 1.61.1", "* tag=10042=hello"),
 }
-"""Clients and faults of which something is wrong that is the client's."""
+"""Clients and faults for which something went wrong that is the client's own mistake."""
 
 
 @dataclass(frozen=True, slots=True)
 class FaultRow:
     """One client with one fault: its report of each step, and the broker's records.
 
-    ``done`` is how often the fault was done. ``there`` is how many of the client's five records
-    exist, ``copies`` counts repeated records, and ``foreign`` are records that nobody sent.
+    ``done`` is how often the fault occurred. ``there`` is the number of the client's five records
+    that exist, ``copies`` is the number of repeated records, and ``foreign`` contains records that
+    nobody sent.
     """
 
     client: str
@@ -89,7 +90,7 @@ class FaultRow:
 
     @property
     def wrong(self) -> str:
-        """Return results that no client may have; the list is empty if everything is right."""
+        """Return results that no client may have; the list is empty if everything is correct."""
         said = " ".join(error or "" for error in self.outcome.values())
         if DID_NOT_END in said:
             return "it did not end"

@@ -18,7 +18,7 @@ BROKERS = {
     "narrow": {"group.consumer.max.size": "2", "group.consumer.assignors": "range"},
     "off": {},
 }
-"""The settings of brokers by name. At ``OFF`` the feature of the protocol is turned off."""
+"""The settings of brokers by name. In ``OFF``, the feature for the protocol is turned off."""
 OFF = "off"
 
 
@@ -92,9 +92,9 @@ Member = tuple[Software, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class GroupCase:
-    """A group called ``name``, and its texts in the table.
+    """A group called ``name``, and how the table describes it.
 
-    ``also`` has settings only for the moving member. ``unseen`` is the number of the entry of
+    ``also`` contains settings for the moving member only. ``unseen`` is the number of the entry of
     `flexwire.protocol.audit.consumer_protocol.UNSEEN` that prevents a verdict. If ``empties``, all
     members then leave and one joins again: the remedy for a group that the broker does not convert.
     """
@@ -111,7 +111,7 @@ class GroupCase:
 
     @property
     def movers(self) -> tuple[Member, ...]:
-        """The members that move one after the other, one of each kind."""
+        """The members that move one after another, one of each kind."""
         return tuple(dict.fromkeys(self.members)) if self.members else ((JAVA, ()),)
 
     @property

@@ -36,7 +36,7 @@ class Attempt:
 
     ``code`` is the broker's error in the first response to ConsumerGroupHeartbeat, None if the
     client sent none. ``type`` is the group's type in ListGroups afterwards. ``said`` is the
-    client's own output, or empty.
+    client's own output, which may be empty.
     """
 
     client: str
@@ -94,7 +94,7 @@ class GroupRow:
 
     @property
     def is_right(self) -> bool:
-        """True if the verdict is right, or if the broker refused for the reason in `UNSEEN`."""
+        """True if the verdict is correct, or if the broker refused for the reason in `UNSEEN`."""
         if self.case.unseen is not None:
             return self._is_unseen()
         return self.verdict in {"cannot say", self.moved} and not self.wrong_after

@@ -3,8 +3,8 @@
 Real groups with the classic protocol run behind a tap. The answers `consumer_protocol` and
 `group_protocols` judge them from the capture, the broker's request log and its
 `__consumer_offsets`. Then a member of each group joins with the consumer protocol, and the broker
-converts the group or refuses. The program ends with 1 if a verdict was wrong. With names of groups,
-or parts of names, it tries only those groups and writes nothing.
+converts the group or refuses. The program exits with 1 if a verdict was wrong. With names of
+groups, or parts of names, it tries only those groups and writes nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Verdicts = dict[str, Any]
 
 
 def main(asked: Collection[str]) -> bool:
-    """Try all groups, or those that were requested; return whether every verdict was right."""
+    """Try all groups, or those that were requested; return whether every verdict was correct."""
     chosen = [one for one in CASES if not asked or any(name in one.name for name in asked)]
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="flexwire-groups-") as place:
@@ -71,7 +71,7 @@ def _tried(cases: list[GroupCase], place: Path) -> dict[str, tuple[Attempt, ...]
 def _rows(
     cases: list[GroupCase], attempts: dict[str, tuple[Attempt, ...]], place: Path
 ) -> list[GroupRow]:
-    """Let every answer judge the groups."""
+    """Judge the groups with every answer."""
     spark = session("flexwire and groups", master="local[2]", memory="1g")
     taps = sorted(place.glob("tap-*"))
     try:

@@ -68,7 +68,7 @@ class TriedBroker:
         return ask(self.address, api, RELEASE, **form)
 
     def type_of(self, group: str) -> str:
-        """Return the type of a group, or an empty text if there is none."""
+        """Return the type of a group, or an empty string if the group does not exist."""
         found = self.ask("ListGroups", statesFilter=[], typesFilter=[])["groups"]
         types: dict[str, str] = {one["groupId"]: one["groupType"].lower() for one in found}
         return types.get(group, "")
@@ -137,7 +137,7 @@ class TriedGroups:
         self._stack.close()
 
     def move_all(self) -> dict[str, tuple[Attempt, ...]]:
-        """Move each group; return what happened, by group, without the brokers' error codes."""
+        """Move each group; return what happened to each group, without the brokers' error codes."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return dict(
                 zip((case.name for case in self._cases), pool.map(self._move, self._cases),
@@ -201,7 +201,7 @@ class TriedGroups:
     def _attempt(
         self, case: GroupCase, software: Software, settings: tuple[str, ...], how: str, number: int
     ) -> Attempt:
-        """Let a member join, and leave again when the broker has reacted."""
+        """Make a member join, and leave again when the broker has reacted."""
         at, members, name = self._at[case.broker], self._members[software], mover(case, number)
         # If members do not announce that they leave, their sessions must time out.
         until(

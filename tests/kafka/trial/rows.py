@@ -1,5 +1,4 @@
-"""The results of the trial, a row for each client: its captured traffic, and its success on each
-release.
+"""The results of the trial. A row has a client's captured traffic, and its success on each release.
 
 ``results.jsonl`` keeps the rows, so every run of the tests compares the audit's verdicts with the
 behavior of real brokers; `python -m tests.kafka.trial` writes new ones.
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).with_name("results.jsonl")
 CAPTURED = "3.9.2"
-"""The release at which the clients are captured, and every one of them has to work."""
+"""The release with which the clients are captured, and with which all of them must work."""
 JUDGED = ("4.0.0", "4.0.2", "4.4.0")
-"""The releases that the audit of that capture is about, and that the clients are then run on."""
+"""The releases for which that capture is audited, and on which the clients then run."""
 BREAKS = VERDICTS[: VERDICTS.index("cannot say")]
 # APIs that only one step needs; without any other API, nothing can be read.
 _STEPS = {"Produce": "produce", "CreateTopics": "create", "OffsetCommit": "commit"}
@@ -65,7 +64,7 @@ class Row:
     def is_right(self, release: str) -> bool:
         """Return whether exactly the predicted steps broke."""
         foreseen, broken = self.foreseen(release), self.broken(release)
-        # If nothing was read, nothing can be committed.
+        # If nothing was read, there is nothing to commit.
         untried = {name for name, error in self.happened[release].items() if error is None}
         return foreseen - untried == broken
 

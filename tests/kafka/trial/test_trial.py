@@ -51,7 +51,7 @@ def test_the_trial_has_clients_of_every_fate() -> None:
     fates = {frozenset(row.broken(release)) for row in ROWS for release in JUDGED}
     each = ("create", "produce", "consume")
     assert {frozenset(), frozenset({"consume"}), frozenset({"commit"}), frozenset(each)} <= fates
-    # Versions that a patch release reads again: librdkafka's and sarama's JoinGroup.
+    # JoinGroup versions that librdkafka and sarama send, and that a patch release reads again.
     assert any(row.broken("4.0.0") != row.broken("4.0.2") for row in ROWS)
 
 
@@ -69,7 +69,7 @@ def test_an_outcome_that_was_not_foreseen_is_told(step: str, said: str) -> None:
 
 
 def test_a_verdict_that_is_not_given_is_told() -> None:
-    # The same client, if the captured broker read no newer version: then there is no verdict.
+    # If the captured broker reads no newer version, there is no verdict about the same client.
     ((party, conduct),) = OLD.seen
     kept = tuple(use for use in conduct.uses if use.api_key in OPENING_APIS)
     assert not replace(OLD, seen=((party, replace(conduct, uses=kept)),)).is_right("4.4.0")

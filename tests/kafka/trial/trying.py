@@ -111,7 +111,7 @@ def run(program: Program, address: str, client: Client, seconds: int = STEP_SECO
 
 
 def plain(error: str) -> str:
-    """Return a client's text without details of this run: ports, times and places.
+    """Return a client's message without details of this run: ports, times and paths.
 
     >>> plain("127.0.0.1:37117/1: Disconnected (after 19ms in state UP, 1 error(s) suppressed)")
     'the broker: Disconnected'
@@ -121,7 +121,7 @@ def plain(error: str) -> str:
 
 
 def checked(address: str, client: Client, outcome: Outcome) -> Outcome:
-    """Return the outcome, checked against the broker: it names steps that had no effect there."""
+    """Return the outcome after a check of the broker, which reveals steps without an effect."""
     told = {"bootstrap.servers": address, "group.id": group_of(client)}
     consumer = Consumer(told)
     partition = TopicPartition(topic_of(client), 0)

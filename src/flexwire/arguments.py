@@ -1,4 +1,4 @@
-"""The checks of arguments: their types at public functions, and the texts of errors.
+"""Checks arguments: their types in calls to public functions, and the messages of errors.
 
 Values inside a message or a record are checked where they are encoded, because that code knows
 their path.

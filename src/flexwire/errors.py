@@ -82,7 +82,7 @@ def _rebuild(kind: type[FlexwireError], reason: str, *values: object) -> Flexwir
 class ArgumentError(FlexwireError, TypeError, ValueError):
     """An argument that is not valid for its parameter. It is also a TypeError and a ValueError.
 
-    For a wrong message or record, `EncodeError` is raised instead, because it has a path.
+    For an invalid message or record, `EncodeError` is raised instead, because it has a path.
     """
 
     condition = ARGUMENT_INVALID

@@ -120,8 +120,8 @@ class RunningTap:
     def fault(self, text: str) -> None:
         """Apply a fault to later requests, such as "Produce error=NOT_LEADER_OR_FOLLOWER once".
 
-        The grammar is in docs/faults.md. Raises `ArgumentError` for a text that is not a fault, and
-        the errors of `flexwire.tap.Tap.add_fault`.
+        The grammar is in docs/faults.md. Raises `ArgumentError` for a string that is not a fault,
+        and the errors of `flexwire.tap.Tap.add_fault`.
         """
         self._do(self._changed(lambda: self._tap.add_fault(text)))
 

@@ -154,8 +154,8 @@ def _run(
 def carrying_condition() -> Iterator[None]:
     """Add its condition to the traceback of each error of flexwire.
 
-    Java gets an error of a Python worker as text. `flexwire.spark.condition_of` finds the condition
-    in this text.
+    Java receives a Python worker's error as a string. `flexwire.spark.condition_of` finds the
+    condition in this text.
     """
     try:
         yield

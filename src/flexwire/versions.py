@@ -47,7 +47,7 @@ class Versions:
 
     @classmethod
     def parse(cls, text: str, default: Versions | None = None) -> Versions:
-        """Return one range in the notation of specs. For an empty text, return ``default``.
+        """Return one range in the notation of specs. For an empty string, return ``default``.
 
         Raises `ValueError` for any other text, including numbers above 32767. A range in the wrong
         order ("3-1") is empty, as in Kafka's generator.
@@ -68,7 +68,7 @@ class Versions:
 
     @classmethod
     def parse_set(cls, text: str) -> Versions:
-        """Return the set in a text from `str`, even with holes. Raises `ValueError`.
+        """Return the set in a string from `str`, even with holes. Raises `ValueError`.
 
         >>> Versions.parse_set("0-2,16")
         Versions('0-2,16')

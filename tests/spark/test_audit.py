@@ -342,7 +342,7 @@ def test_the_report_says_who_breaks(audited: Audited) -> None:
 
 
 def _changed(audited: Audited, changes: dict[str, Column]) -> dict[str, tuple[str, str]]:
-    """Return each client's first verdict and its evidence; connections are otherwise the same."""
+    """Return each client's first verdict and its evidence after these changes to connections."""
     tables = tables_to_audit(audited.session, audited.analysis.tables)
     other = dataclasses.replace(tables, connections=tables.connections.withColumns(changes))
     found = audit_tables(other, audited.analysis.tables.message_names(), ["4.0"]).findings

@@ -15,7 +15,7 @@ grow with the length of the input.
 
 The laws of this package (tests below `tests/`):
 
-- If an input is read in parts, the list is the same as if it is read at once
+- If an input is read in parts, the list is the same as if it is read in one part
   (`activity/test_growing.py`, `activity/test_logged.py`).
 - Sums are equal to those of `flexwire.capture.messages`, and to those of the lines in a log
   (`activity/test_activity.py`, `activity/test_logged.py`).

@@ -32,7 +32,7 @@ def find_rows(
 ) -> list[ConnectionActivity]:
     """Return the rows that match all ``filters``, sorted by a column of `COLUMNS`.
 
-    A row matches a filter if the text of the filter equals its client id, principal, instance id,
+    A row matches a filter if the filter's string equals its client id, principal, instance id,
     client, broker, software, one of its topics or one of its APIs. In the filter, ``*`` stands for
     any text.
     """
@@ -77,7 +77,7 @@ def to_form(row: ConnectionActivity) -> dict[str, Any]:
 
 
 def to_cells(row: ConnectionActivity, now_us: int) -> dict[str, str]:
-    """Return a row as texts without control characters, keyed by the names in `COLUMNS`."""
+    """Return a row as strings without control characters, keyed by the names in `COLUMNS`."""
     return {name: printable(column.cell(row, now_us)) for name, column in COLUMNS.items()}
 
 

@@ -86,7 +86,7 @@ class LoggedActivity:
 
     @staticmethod
     def _count(row: ConnectionActivity, api_key: int, version: int) -> str:
-        """Count a request and return the name of its API, or its api key as text."""
+        """Count a request and return the name of its API, or its api key as a string."""
         api = (name_of(api_key, version) or str(api_key)).removesuffix("Request")
         row.requests += 1
         row.apis[api] += 1

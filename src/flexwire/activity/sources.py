@@ -154,7 +154,7 @@ def open_activity(paths: Sequence[str | Path], timezone: str = "UTC") -> Activit
     """Return the source for ``paths``: captures, request logs, or sockets of taps.
 
     A directory without captures and logs counts as a directory for future captures. Raises
-    `CaptureError` for a path that does not exist, for several kinds at once, and for log segments,
+    `CaptureError` for a path that does not exist, for several kinds together, and for log segments,
     which have no connections. Raises `StorageError` for a failed listing, and `ArgumentError` for
     the time zone.
     """

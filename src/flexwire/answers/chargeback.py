@@ -255,7 +255,7 @@ def _by_topic(carried: DataFrame, frames: DataFrame) -> list[DataFrame]:
 
 
 def labelled_chargeback(path: str | Path) -> Ask:
-    """Return the function that `analyze` calls with a file of labels. The file is read at once."""
+    """Return the function that `analyze` calls with a file of labels. The file is read now."""
     return partial(chargeback, labels=read_labels(path))
 
 

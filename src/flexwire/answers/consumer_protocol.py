@@ -351,7 +351,7 @@ def _judge(
 
 
 def judgement_columns(judgement: GroupJudgement) -> dict[str, str | None]:
-    """Return the columns of a judgement, with null in place of empty texts."""
+    """Return the columns of a judgement, with null in place of empty strings."""
     return {name: text or None for name, text in judgement._asdict().items()}
 
 

@@ -161,9 +161,9 @@ def latency(tables: AnalysisTables) -> DataFrame:
     recognized: a fetch that gets its records late, a JoinGroup that waits for other members, or a
     Produce that waits for replicas.
 
-    A broker that throttles a client responds at once, and then reads nothing from the connection
-    for the throttle time. A request that arrives during this time waits. The latency of such a
-    request excludes this wait, which is in ``throttled_us``.
+    A broker that throttles a client responds immediately, and then reads nothing from the
+    connection for the throttle time. A request that arrives during this time waits. The latency of
+    such a request excludes this wait, which is in ``throttled_us``.
     """
     return _rows(_counted(_responses(tables), _BY))
 

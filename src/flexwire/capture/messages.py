@@ -158,7 +158,7 @@ class _PortPair(Generic[_Item]):
         self._read: Callable[[CapturedFrame, Turn], _Item] = read
         self._assembler = FrameAssembler()
         # These frames are kept by connection, because a capture may have several connections on the
-        # same ports at once.
+        # same ports at the same time.
         self._conversations: dict[str, Conversation] = {}
         self._held: dict[str, list[tuple[_Item, int]]] = {}
         self._held_frames = self._held_bytes = 0

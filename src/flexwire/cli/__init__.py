@@ -2,7 +2,7 @@
 
 A command reads its arguments, calls other packages, and prints their results. Those packages decide
 the meaning of bytes and specs. A command imports modules only when it runs. `flexwire decode`
-therefore starts at once, although `flexwire analyze` needs time to load Spark.
+therefore starts immediately, although `flexwire analyze` needs time to load Spark.
 
 `app` has the command tree, the exit codes and the form of errors. `options` has the arguments that
 commands share. `terminal` escapes the control characters in the output of all commands.

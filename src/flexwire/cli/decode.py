@@ -199,7 +199,7 @@ def _form_of_part(shown: ShownFrame) -> dict[str, Any]:
         form["headerVersion"] = part.header_version
     is_hidden = shown.withheld and part.may_hold_credentials
     if part.header is not None and part.header.form:
-        # A wrong length may have moved a credential into the texts of the header.
+        # An invalid length may have moved a credential into the strings of the header.
         form["header"] = {
             name: value
             for name, value in part.header.form.items()

@@ -324,7 +324,7 @@ def read_bytes(text: str, notation: Notation) -> bytes:
 
     With ``auto``, text that is hex or a dump of bytes is read as such, even if it could also be
     base64 or the name of a file. The same is true for text in a file. Any other file is read as raw
-    bytes. A text that could be base64 but begins like a directory is the name of a file. Raises
+    bytes. A string that could be base64 but begins like a directory is the name of a file. Raises
     `InputError` for other texts.
     """
     if text == "-":
@@ -336,7 +336,7 @@ def read_bytes(text: str, notation: Notation) -> bytes:
     path = Path(text)
     if _exists(path):
         return read_content(_content(path), notation, text)
-    # A slash is a character of base64, but at the start of a text it usually belongs to a path.
+    # A slash is a character of base64, but at the start of a string it usually belongs to a path.
     if notation in {Notation.AUTO, Notation.BASE64} and not text.startswith(("/", "./", "../")):
         data = _from_base64(text)
         if data is not None:
@@ -491,7 +491,7 @@ def read_content(content: bytes, notation: Notation, source: str) -> bytes:
 
 
 def _slip(text: str) -> str:
-    """Return an addition to the error about a text that is almost hex."""
+    """Return an addition to the error about a string that is almost hex."""
     from flexwire.cli.dumps import slip_in_hex
 
     slip = slip_in_hex(text)
@@ -499,7 +499,7 @@ def _slip(text: str) -> str:
 
 
 def _note_slip(text: str, source: str, notation: str) -> None:
-    """Print a note that a text that is almost hex was read in another way."""
+    """Print a note that a string that is almost hex was read in another way."""
     if slip := _slip(text):
         note(f"{source} is read as {notation}, and looks like hex{slip}")
 
@@ -508,7 +508,7 @@ def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except (OSError, ValueError):
-        # The text is too long for a path, or contains a character that paths cannot contain.
+        # The string is too long for a path, or contains a character that paths cannot contain.
         return False
 
 

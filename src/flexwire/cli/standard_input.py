@@ -78,7 +78,7 @@ def plain_name(_: bytes) -> str:
 def takes_standard_input(
     *also: str, **names: Name
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a command accept ``-`` as a file. Each parameter has a function that names the input.
+    """Make a command accept ``-`` as a file. Each parameter has a function that names the input.
 
     ``also`` contains parameters that read standard input themselves. Standard input can be read
     only once.

@@ -170,7 +170,7 @@ class _View:
         self._limit = limit
 
     def rows(self, table: ActivityTable) -> tuple[list[ConnectionActivity], str]:
-        """Return the rows to show, and a text with the number of other rows."""
+        """Return the rows to show, and a sentence with the number of other rows."""
         from flexwire.activity.listing import find_rows
 
         found = find_rows(table, self._filters, self._order_by)

@@ -94,7 +94,7 @@ def _chain(store: Store) -> tuple[str, str | None]:
 
 
 def _content(store: Store) -> str | bytes:
-    """Return PEM as text, or PKCS #12 as bytes."""
+    """Return PEM as a string, or PKCS #12 as bytes."""
     if store.location is None:
         return store.inline
     try:

@@ -46,7 +46,7 @@ def emit_encoder(
 ) -> Callable[[bytearray, Any], None]:
     """Compile ``encode(out, message)``. The function appends the message to ``out``.
 
-    Calling it may raise `Refusal`, and any error that a value of a wrong type causes.
+    Calling it may raise `Refusal`, and any error that a value of an invalid type causes.
     """
     emitter = _EncoderEmitter(schema, classes, filename)
     return emitter.source.compile(emitter.function(schema.name))

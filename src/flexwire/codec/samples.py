@@ -76,7 +76,7 @@ def filled_message(
 ) -> M:
     """Return a message in which each field of the version has a value that is not its default.
 
-    Arrays have one element. A text is the name of its field, and a number depends only on that
+    Arrays have one element. A string is the name of its field, and a number depends only on that
     name, so that a field has the same value in every version. With ``unknown_tags``, each flexible
     structure also has two tagged fields that are in no spec. One of them is empty. The other one
     has the highest tag that Kafka's Java writes, which is one below the maximum.

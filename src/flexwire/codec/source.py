@@ -195,7 +195,7 @@ class GeneratedModule:
             self.line(text)
 
     def fits(self, text: str) -> bool:
-        """Return whether a text fits in a line at the current indentation."""
+        """Return whether a string fits in a line at the current indentation."""
         return len(_INDENT) * self._depth + len(text) <= LONGEST_LINE
 
     # The methods below make names.

@@ -43,7 +43,7 @@ BATCH: Final = np.dtype(
 kernels must not read. ``start`` and ``end`` are the addresses of the records, in the data or in
 inflated bytes. ``budget`` limits the number of records and record headers of the batch. ``rows`` is
 the number of rows that were made from the batch. ``piece`` is the number of the piece of data with
-the batch, if several pieces are scanned at once."""
+the batch, if several pieces are scanned together."""
 COUNT_REFUSED: Final = -1
 
 

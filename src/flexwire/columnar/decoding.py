@@ -264,7 +264,7 @@ class _DecodedRows(MessageRows):
 
     def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
         rows = len(self.data)
-        # A uuid has 22 bytes as text, but 16 bytes in a message. No other value becomes longer.
+        # A uuid has 22 bytes as a string, but 16 bytes in a message. No other value becomes longer.
         columns = ColumnBuffers(self.program, rows - first, 2 * self.size)
         run = KernelRun(self, self.program, first)
         run.put(self._input())

@@ -29,7 +29,7 @@ KNOWN = 32
 T_TAG, T_VALUE, T_DEFAULTS, T_COUNT = range(0, 32, 8)
 
 # The default of one column: its kind, and the bits of a number, or the address and length of a
-# text. If D_LOOSE is set, null also counts as the default.
+# string. If D_LOOSE is set, null also counts as the default.
 DEFAULT = 48
 D_KIND, D_COLUMN, D_VALUE, D_LENGTH, D_LEVEL, D_LOOSE = range(0, 48, 8)
 (NUMBER, DOUBLE, FLAG, TEXT, NO_TEXT, NO_ITEMS, NULL_ITEMS, NULL_NUMBER) = range(8)

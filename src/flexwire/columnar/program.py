@@ -46,7 +46,7 @@ _ROWS = {
     L.O_OTHERS: {W.BOOL, W.INT8, W.VALID},
     L.O_ROWS_END: set[int](),
 }
-# If the elements of an array have these operations, they are read and written all at once.
+# If the elements of an array have these operations, they are read and written all together.
 _BULK = {"INT8": 1, "INT16": 2, "INT32": 4, "INT64": 8, "FLOAT64": 8}
 _WORD = np.dtype(np.int64)
 
@@ -402,8 +402,8 @@ def _address(buffer: Any) -> int:
     return int(buffer.address) if buffer else 0
 
 
-# The largest number of bytes of a text column and of elements of an array, because an Arrow offset
-# is an int32.
+# The largest number of bytes in a string column, and of elements in an array, because an Arrow
+# offset is an int32.
 MOST = INT32_MAX
 # A column gets this factor of additional room, relative to the last batches.
 _MARGIN = 1.1
@@ -424,7 +424,7 @@ def allocate(size: int) -> NumpyArray:
 class ColumnBuffers:
     """The columns for ``rows`` rows. ``bound`` is the largest number of elements or bytes in them.
 
-    The columns of a level grow together. The bytes of a text column grow separately.
+    The columns of a level grow together. The bytes of a string column grow separately.
     """
 
     def __init__(self, program: ColumnProgram, rows: int, bound: int) -> None:
@@ -491,7 +491,7 @@ class ColumnBuffers:
     # The part that was filled.
 
     def learn(self, rows: int) -> None:
-        """Let the next run begin with about as much room as this run has used."""
+        """Begin the next run with about as much room as this run has used."""
         share = _MARGIN / max(1, rows)
         self.program.level_hints = self.levels[:, L.N_COUNT // 8] * share
         for node in self._nodes:

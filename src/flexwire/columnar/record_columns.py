@@ -2,9 +2,9 @@
 
 `flexwire.columnar.record_schema` lists the names and types of the columns.
 
-Copying a text to every row takes as long as copying a key, and Spark does not accept dictionaries.
-Nearly always, all rows have the same text. Their column is then a slice of a column that was made
-before.
+Copying a string to every row takes as long as copying a key, and Spark does not accept
+dictionaries. Nearly always, all rows have the same text. Their column is then a slice of a column
+that was made before.
 
 These columns are used for decoding in columns, and for the ``records`` table of an analysis. Spark
 accepts no dictionaries, no unsigned integers and no milliseconds, so none of these are used.
@@ -60,7 +60,7 @@ class RepeatedTexts:
         self._columns: dict[int, tuple[int, pa.Buffer, pa.Buffer]] = {}
 
     def repeated(self, numbers: NumpyArray, counts: NumpyArray) -> pa.StringArray | pa.ChunkedArray:
-        """Return a column in which each text is repeated by its count, in chunks if necessary.
+        """Return a column in which each string is repeated by its count, in chunks if necessary.
 
         >>> RepeatedTexts(["none", "zstd"]).repeated(np.array([1, 0]), np.array([2, 1])).to_pylist()
         ['zstd', 'zstd', 'none']

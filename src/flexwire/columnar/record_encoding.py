@@ -75,10 +75,10 @@ def encode_records(
     are -1, and offsets are 0, 1, 2 and so on. Other columns are ignored. A batch has at most
     ``records_per_batch`` records, all from one chunk of a table.
 
-    Raises `EncodeError`, with the rows, for values that a record cannot have, and for a column of a
-    wrong type. Raises `CodecError` for an array whose buffers do not match its type. It refuses the
-    same values as `encode_messages`, with the same texts: for example, a null in the list of a
-    record's headers is not a header.
+    Raises `EncodeError`, with the rows, for values that a record cannot have, and for a column of
+    an invalid type. Raises `CodecError` for an array whose buffers do not match its type. It
+    refuses the same values as `encode_messages`, with the same texts: for example, a null in the
+    list of a record's headers is not a header.
     """
     return b"".join(
         encode_record_pieces(
@@ -178,7 +178,7 @@ class _BatchGroup:
         return self.out.data[: self.ends[-1]]
 
     def _seal(self) -> bool:
-        """Let the kernel write the crcs into the headers. Return False without a kernel."""
+        """Have the kernel write the CRCs into the headers. Return False without a kernel."""
         if (room := load_kernel("records_write")) is None:
             return False
         room.seal(self.out, np.stack([self.starts, self.ends], axis=1))
@@ -260,7 +260,7 @@ class _ChunkColumns:
     def _most(self, first: int, last: int) -> int | None:
         """Return the largest number of bytes that the records in some rows can have.
 
-        Returns None if offsets are wrong.
+        Returns None if offsets are invalid.
         """
         size = _RECORD * (last - first)
         size += _size(self.key, first, last) + _size(self.value, first, last)

@@ -1,4 +1,4 @@
-"""Read the record batches in many pieces of memory into columns, all pieces at once.
+"""Read the record batches in many pieces of memory into columns, all pieces together.
 
 A message has separate records for each partition, and often only a few. Starting anew for each
 partition would take longer than reading its records. A single scan therefore finds the batches of

@@ -188,7 +188,7 @@ _CHECKS: tuple[tuple[str, Callable[[Any], Any], Any], ...] = (
     ("timestamps", partial(range_of, name="timestamps"), _ALL),
     ("max_inflated", partial(to_int, name="max_inflated", least=0), MAX_INFLATED),
 )
-# The number of bytes of records that are read at once. If they did not fit into a CPU cache,
+# The number of bytes of records that are read together. If they did not fit into a CPU cache,
 # reading would wait for memory. The first group is smaller, because its columns show how much room
 # the others need.
 _GROUP, _FIRST_GROUP = MOST_ENOUGH, 1 << 18

@@ -433,7 +433,7 @@ def entity_values(
 
 
 def entity_types(message_class: type[Message], version: int) -> dict[tuple[str, str], str]:
-    """Return the entity type of each text or topic id, by structure and JSON name.
+    """Return the entity type of each string or topic id, by structure and JSON name.
 
     Only fields that the version has are listed.
     """

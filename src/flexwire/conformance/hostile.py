@@ -112,7 +112,7 @@ def _numbered(payload: bytes, number: int) -> bytes:
 
 
 def _lengths(data: bytes) -> Iterator[tuple[bytes, str]]:
-    """Yield a frame whose length is wrong."""
+    """Yield a frame whose length is invalid."""
     for length in (0, -1, INT32_MAX):
         yield length.to_bytes(PREFIX_LENGTH, "big", signed=True), f"a frame of length {length}"
     head = data[PREFIX_LENGTH : PREFIX_LENGTH + _SHORT_HEADER]

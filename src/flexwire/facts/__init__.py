@@ -10,6 +10,6 @@ Laws of this package:
 
 - **Nothing here imports PyArrow or Spark,** so that facts can be read anywhere. Import-linter
   enforces this.
-- **Facts survive JSON unchanged,** and JSON that does not fit is refused with the path of the wrong
-  value.
+- **Facts survive JSON unchanged,** and JSON that does not fit is refused with the path of the
+  invalid value.
 """

@@ -103,7 +103,7 @@ class AuditOmissions:
 
     @property
     def sentence(self) -> str:
-        """The omissions in sentences, or an empty text if there are none.
+        """The omissions in sentences, or an empty string if there are none.
 
         >>> AuditOmissions(2, 3, findings=(("not judged", 1),)).sentence
         '2 clients were not judged: those with the fewest requests, 3 in total. 1 finding was \

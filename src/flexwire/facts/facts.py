@@ -560,7 +560,7 @@ class Facts:
 
     @classmethod
     def from_json(cls, obj: object) -> Self:
-        """Return facts from their JSON form. Raises `ValueError` with the path of a wrong value."""
+        """Return facts from their JSON form. Raises `ValueError` with the path of a bad value."""
         try:
             return msgspec.convert(obj, cls)
         except msgspec.ValidationError as error:

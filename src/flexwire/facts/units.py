@@ -24,7 +24,7 @@ _THOUSAND = 1000
 
 
 def shorten(text: str, limit: int = TEXT_LIMIT) -> str:
-    """Return the text, or its beginning and the number of omitted characters.
+    """Return the string, or its beginning and the number of omitted characters.
 
     >>> shorten("a" * 5, 3), shorten("a" * 50, 3)
     ('aaaaa', 'aaa… (+47 characters)')
@@ -128,7 +128,7 @@ def exact_ms(milliseconds: float) -> str:
 
 
 def span(microseconds: int) -> str:
-    """Return the duration of a capture as text.
+    """Return the duration of a capture as a string.
 
     >>> span(2_500_000), span(125_000_000), span(7_380_000_000)
     ('2.50 s', '2 min 5 s', '2 h 3 min')
@@ -165,7 +165,7 @@ def microseconds_of(moment: datetime) -> int:
 
 
 def moment(microseconds: int, *, exact: bool = False) -> str:
-    """Return a moment in UTC as text. A moment outside the calendar is written as its number.
+    """Return a moment in UTC as a string. A moment outside the calendar is written as its number.
 
     >>> moment(1_700_000_000_123_456), moment(1_700_000_000_123_456, exact=True)
     ('2023-11-14 22:13:20', '2023-11-14T22:13:20.123456Z')
@@ -206,7 +206,7 @@ def share(part: float) -> str:
 
 
 def ranges(numbers: tuple[int, ...]) -> str:
-    r"""Return versions as text. Consecutive versions are joined by an en dash.
+    r"""Return versions as a string. Consecutive versions are joined by an en dash.
 
     >>> ranges((0, 1, 2, 9)) == "0\u20132, 9"
     True

@@ -307,7 +307,7 @@ def _sums(groups: RowGroups, numbers: Numbers) -> Numbers:
 
 
 def _ranks(texts: pa.Array) -> Numbers:
-    """Return the rank of each text in alphabetical order (by bytes). Null is last."""
+    """Return the rank of each string in alphabetical order (by bytes). Null is last."""
     coded_texts = coded_only(texts)
     ranks = np.empty(len(coded_texts.values), np.int64)
     ranks[pc.array_sort_indices(coded_texts.values).to_numpy()] = np.arange(len(coded_texts.values))

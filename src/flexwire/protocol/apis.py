@@ -99,7 +99,7 @@ def api_key_of(name: str) -> int:
 
 
 def find_api(text: str) -> CatalogEntry:
-    """Return the newest request of the API that a text names.
+    """Return the newest request of the API that a string names.
 
     ``text`` is an API key, or a name in any case, with or without "Request" or "Response" after the
     name. An old name means the API that has its key today. Raises `UnknownMessageError`. Its text

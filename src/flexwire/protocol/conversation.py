@@ -358,7 +358,7 @@ class Conversation:
         return request
 
     def _wait(self, request: RequestFrame, seen: int) -> int:
-        """Let a request wait, unless its response came earlier. Return its pair."""
+        """Keep a request pending, unless its response came earlier. Return its pair."""
         pair = self._answered_early(request.correlation_id, seen)
         if pair is None:
             pair = self._new_pair()

@@ -160,7 +160,7 @@ def error_name(code: int) -> str | None:
 
 
 def nearest_codes(text: str) -> tuple[ErrorCode, ...]:
-    """Return the error codes that a text may mean, the nearest first. There is at least one.
+    """Return the error codes that a string may mean, the nearest first. There is at least one.
 
     A number returns the nearest code. Other text returns up to three names that are similar to it,
     or have a similar part.
@@ -181,7 +181,7 @@ def nearest_codes(text: str) -> tuple[ErrorCode, ...]:
 
 
 def _likeness(text: str, code: ErrorCode) -> float:
-    """Return the similarity of a text to a name, or to a part of whole words. 1 means equal."""
+    """Return the similarity of a string to a name, or to a part of whole words. 1 means equal."""
     parts = []
     for name in (code.name, code.former_name or ""):
         words = name.split("_")

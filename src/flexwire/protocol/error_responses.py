@@ -79,7 +79,7 @@ _VALUES: Final[dict[_Place, Any]] = {
     ("FindCoordinator", "Coordinators.NodeId"): -1,
     ("FindCoordinator", "Coordinators.Port"): -1,
     ("InitProducerId", "ProducerEpoch"): -1,  # no producer has an epoch
-    # No protocol was chosen. Up to version 6, the text is empty.
+    # No protocol was chosen. Up to version 6, the error message is empty.
     ("JoinGroup", "ProtocolName"): None,
     ("OffsetFetch", "Topics.Partitions.CommittedOffset"): -1,  # No offset was committed.
     ("Produce", "Responses.PartitionResponses.BaseOffset"): -1,  # no record has an offset
@@ -176,7 +176,7 @@ def set_errors(
     true, and in the structures inside it. The name is None if the structure has only the id, and
     the id is None if it has only the name.
 
-    In a structure whose error field is set, records become empty, and the text of the error becomes
+    In a structure whose error field is set, records become empty, and the error message becomes
     null, or empty if it cannot be null. Nothing else changes. The result is 0 if the version has no
     error field, or if no element has one.
 
@@ -344,7 +344,7 @@ class _Plan(NamedTuple):
 
     # The values that are equal in all elements, by attribute.
     fixed: dict[str, Any]
-    # The key of the field to copy, and whether null becomes an empty text, by attribute.
+    # The key of the field to copy, and whether null becomes an empty string, by attribute.
     copied: dict[str, tuple[str, bool]]
     # Lists to fill, with their paths.
     lists: list[tuple[FieldSpec, str]]

@@ -1,7 +1,7 @@
 """The meaning of four bytes in the place where a frame's length is expected.
 
 If a peer does not use Kafka's protocol, the reader interprets the first four bytes as a size. The
-same wrong sizes therefore appear in many logs.
+same invalid sizes therefore appear in many logs.
 
 Sources: RFC 8446 section 5.1 (TLS records), RFC 9113 section 3.4 (HTTP/2), RFC 4253 section 4.2
 (SSH), the PROXY protocol's specification, RFC 1928 (SOCKS), ZooKeeper's four-letter words.
@@ -73,7 +73,7 @@ _WORDS: Final = (
     "check at ZooKeeper, or remove it."
 )
 
-# The protocol that begins with these four bytes (as text), and the remedy.
+# The protocol that begins with these four bytes (as a string), and the remedy.
 _TEXTS: Final = {
     **{
         word: (f"the beginning of an HTTP request ({name})", _HTTP_REQUEST)
@@ -148,7 +148,7 @@ def find_foreign_protocol(first: bytes) -> FirstBytes | None:
 
 
 def parse_size(text: str) -> bytes:
-    r"""Return the four bytes that a text represents: a logged number, hex, or four characters.
+    r"""Return the four bytes that a string represents: a logged number, hex, or four characters.
 
     Raises `ArgumentError` for any other text.
 

@@ -22,8 +22,8 @@ DEFAULT_FRAME_LIMIT: Final = SENT_FRAME_LIMIT
 """The old name of `SENT_FRAME_LIMIT`, which works until the next release."""
 
 _LENGTH: Final = struct.Struct(">i")
-# Pieces that are shorter than this are joined, up to this many bytes. TLS returns at most 16 KiB at
-# once, in a block of memory that is larger than the data.
+# Pieces that are shorter than this are joined, up to this many bytes. TLS returns at most 16 KiB in
+# one read, in a block of memory that is larger than the data.
 _SMALL: Final = 64 * 1024
 _ENOUGH: Final = 1024 * 1024
 

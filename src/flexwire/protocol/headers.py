@@ -4,8 +4,8 @@
 the spec or, up to Kafka 4.4, by the flexible versions. The version ranges have no upper end, so a
 version above the catalog also has a header version. However, a request of such a version is read as
 brokers read unknown versions: the header is read as version 1, with which every later version
-begins, and the body is not read (KAFKA-21160). The text of KIP-482 numbers headers differently and
-has no exceptions. `Numbering` selects this scheme.
+begins, and the body is not read (KAFKA-21160). KIP-482 itself numbers headers differently and has
+no exceptions. `Numbering` selects this scheme.
 
 A request contains everything that is needed to read it, unlike a response
 (`flexwire.protocol.responses`). Its bytes alone do not show whether a frame is a request at all

@@ -3,8 +3,8 @@
 This is the hot loop of the package. Varints of one byte (and of two, if they are common) are
 therefore read inline: a call for each would take longer than all other work for a record.
 `flexwire.wire.varint` reads longer varints. A length is compared with the end of the record before
-bytes are sliced. If a varint continues beyond that end, the size of the record is wrong, which is
-noticed.
+bytes are sliced. If a varint continues beyond that end, the size of the record is invalid, and this
+is noticed.
 
 Without kernels, this module is the fast path. It reads ordinary records, and refuses all others
 without a reason. `flexwire.records.body` and `flexwire.records.body_writing` then read or write

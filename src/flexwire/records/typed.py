@@ -220,7 +220,7 @@ class Typed:
     ) -> Typed:
         """Return the value in a whole TypedValue.
 
-        Raises `DecodeError` for a type byte that is not in the table, for a value of the wrong
+        Raises `DecodeError` for a type byte that is not in the table, for a value of an invalid
         size, for a boolean other than 0 and 1, and for a string that is not UTF-8.
         """
         to_kind(dialect, "dialect", TypedDialect)

@@ -17,7 +17,8 @@ WIDTH: Final = 120
 """The largest number of characters in a line."""
 
 _GAP: Final = "  "
-# The largest length of a text. Longer texts are cut, and cut further if the line is still too long.
+# The largest length of a string. Longer texts are cut, and cut further if the line is still too
+# long.
 _LONGEST: Final = 48
 _SHORTEST: Final = 12
 

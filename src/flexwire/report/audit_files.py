@@ -1,7 +1,7 @@
 """Write the findings of an audit as rows, as CSV and as JSON, all with the same columns.
 
 A spreadsheet interprets a cell that begins with "=" as a formula, even if it is quoted, and a
-client id may begin with "=". In files for people, such a text gets an apostrophe in front of it,
+client id may begin with "=". In files for people, the string gets an apostrophe in front of it,
 because spreadsheets mark text in this way. Numbers remain numbers, even if they are texts ("-1"). A
 program would read the apostrophe as part of the value, so files for programs do not have it.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
-# A spreadsheet reads such a text as a number and computes nothing.
+# A spreadsheet reads this string as a number and computes nothing.
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -84,7 +84,7 @@ def cell(value: Any) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Return a value as text, without any escaping."""
+    """Return a value as a string, without any escaping."""
     text = plain(value)
     if isinstance(text, bool):
         return "true" if text else "false"
@@ -94,7 +94,7 @@ def text_of(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    r"""Return a value in JSON form, with times in ISO 8601 and bytes decoded as text.
+    r"""Return a value in JSON form, with times in ISO 8601 and bytes decoded as strings.
 
     >>> plain([b"caf\xc3\xa9", date(2026, 11, 22), float("nan")])
     ['café', '2026-11-22', None]

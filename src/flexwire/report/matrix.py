@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts, Verdict, VersionUse
     from flexwire.parties import Client
 
-# The largest number of clients that a page shows at once. Further clients are counted below the
-# matrix.
+# The largest number of clients that a page shows at the same time. Further clients are counted
+# below the matrix.
 CLIENT_LIMIT = 60
 API_LIMIT = 40
 VERSION_LIMIT = 8

@@ -28,7 +28,7 @@ LARGEST_BYTES: Final = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class _PageRoom:
-    """The limits of a page: rows in a table, characters in a text, and the part of the matrix."""
+    """The limits of a page: rows in a table, characters in a string, and the part of the matrix."""
 
     rows: int
     letters: int

@@ -58,7 +58,7 @@ class TaggedErrors:
 def tag_errors(texts: Iterable[SpecText], *, mode: Mode = "strict") -> list[TaggedErrors]:
     """Rewrite a set of specs in which the request and response of an RPC have the same api key.
 
-    Returns a result for every spec, in order. Raises `SpecError` for a text that is not a spec.
+    Returns a result for every spec, in order. Raises `SpecError` for a string that is not a spec.
 
     >>> from flexwire.schema.text import SpecText
     >>> [done] = tag_errors([SpecText('''{"apiKey": 47, "type": "response", "name": "Foo",

@@ -57,11 +57,11 @@ class MergedField:
         )
 
     def present_in(self) -> str:
-        """Return the versions that have the field, as text."""
+        """Return the versions that have the field, as a string."""
         return self._over(lambda spec: (spec.versions, spec.tagged_versions))
 
     def nullable_in(self) -> str:
-        """Return the versions in which the field can be null, as text."""
+        """Return the versions in which the field can be null, as a string."""
         return self._over(
             lambda spec: (
                 spec.nullable_versions & spec.versions,
@@ -70,7 +70,7 @@ class MergedField:
         )
 
     def tagged_in(self) -> str:
-        """Return the versions in which the field is tagged, as text."""
+        """Return the versions in which the field is tagged, as a string."""
         return self._over(lambda spec: (spec.tagged_versions,))
 
     def _over(self, say: Callable[[FieldSpec], tuple[Versions, ...]]) -> str:

@@ -78,7 +78,7 @@ _FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 def parse_spec(text: str, source: str = "<spec>", *, mode: Mode = "legacy") -> MessageSpec:
     """Read one message spec.
 
-    ``strict`` refuses a text that Kafka's generator of 2024 cannot read. The generator's other
+    ``strict`` refuses a spec that Kafka's generator from 2024 cannot read. The generator's other
     rules are checked by the linter. ``legacy`` also reads every spec of earlier releases:
     ``flexibleVersions`` may be missing (then no version is flexible), a tagged structure may leave
     out its ``versions``, and text after the spec is ignored. ``kip`` is like ``strict``, with an
@@ -87,7 +87,7 @@ def parse_spec(text: str, source: str = "<spec>", *, mode: Mode = "legacy") -> M
     draft of KIP-482: ``versionsWithOptional`` contains the flexible versions, and
     ``optionalFields`` contains the fields that are tagged in all of these.
 
-    Raises `SpecError` for a text that is refused. Rules about style and compatibility are not
+    Raises `SpecError` for a spec that is refused. Rules about style and compatibility are not
     checked here.
 
     >>> spec = parse_spec('{"name": "Foo", "type": "data", "validVersions": "0-2", "fields": ['
@@ -310,7 +310,7 @@ class _Parser:
         return nullable
 
     def override(self, members: Members) -> Versions | None:
-        # A text of blanks is an error here. Only an empty text counts as absent.
+        # A text of blanks is an error here. Only an empty string counts as absent.
         if not members.string("flexibleVersions"):
             return None
         return members.versions("flexibleVersions")

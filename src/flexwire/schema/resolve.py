@@ -260,7 +260,7 @@ def parse_default(field: FieldSpec, source: str = "<spec>") -> Any:
 
     If there is no default, the value is zero, false or empty, and null for records. An empty tuple
     means an empty array, and an empty mapping means a default structure. Raises `SpecError` for a
-    text that is not a value of the field's type.
+    string that is not a value of the field's type.
     """
     text = field.default
     try:

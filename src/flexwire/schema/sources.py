@@ -73,7 +73,7 @@ class SpecFile:
     inside: str = ""
 
     def text(self) -> SpecText:
-        """Return the content as text. Raises `SpecError` if it is too large or not UTF-8."""
+        """Return the content as a string. Raises `SpecError` if it is too large or not UTF-8."""
         if len(self.content) > LARGEST:
             reason = f"larger than {LARGEST >> 20} MiB, the limit for a spec"
             raise SpecError(reason, source=self.name)

@@ -102,7 +102,7 @@ class FieldType:
 
     @classmethod
     def parse(cls, text: str) -> FieldType:
-        """Parse a text such as ``int32``, ``[]int32``, ``Topic`` or ``[]Topic``.
+        """Parse a string such as ``int32``, ``[]int32``, ``Topic`` or ``[]Topic``.
 
         Raises `ValueError` for an array of arrays, for a missing element type, and for a name that
         is neither a primitive type nor begins with a capital letter like a structure.

@@ -165,7 +165,7 @@ class SpecText:
 
 
 class _Tokens:
-    """The tokens of a text, read one at a time."""
+    """The tokens of a string, read one at a time."""
 
     def __init__(self, text: SpecText) -> None:
         self._text = text

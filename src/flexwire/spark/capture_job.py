@@ -162,7 +162,7 @@ def survey_capture(
 
 
 def _look_at_files(spark: SparkSession, request: AnalysisRequest, task_output: TaskOutput) -> int:
-    """Let tasks examine the files if there are many. Return the number of these tasks."""
+    """Have tasks examine the files if there are many. Return the number of these tasks."""
     files = request.files
     size = max(LOOKED_BY_TASK, -(-len(files) // MOST_LOOKING))
     if len(files) <= size:
@@ -378,8 +378,8 @@ def merged_sums(
     """Merge the sums of ``count`` tasks, in the order of their numbers, and remove them.
 
     Sums with a number below ``first`` are those of an earlier job, and are kept. Raises
-    `StorageError` if fewer than ``count`` are listed, because the result would be wrong without all
-    parts.
+    `StorageError` if fewer than ``count`` are listed, because the result would be incorrect without
+    all parts.
     """
     files = sorted((entry.name, entry.size) for entry in directory.entries(f"{_SUMS}/"))
     files = [file for file in files if file[0] >= f"{_SUMS}/{first:06d}"]

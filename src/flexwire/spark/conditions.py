@@ -1,7 +1,7 @@
 """Finds the condition of an error from Spark's Python workers in the user's program.
 
-Java gets the error of a Python worker as text, so its class and attributes are lost. The condition
-that Spark shows is Spark's own: ``PYTHON_EXCEPTION``, ``PYTHON_DATA_SOURCE_ERROR`` or
+Java receives a Python worker's error as a string, so its class and attributes are lost. The
+condition that Spark shows is Spark's own: ``PYTHON_EXCEPTION``, ``PYTHON_DATA_SOURCE_ERROR`` or
 ``STREAM_FAILED``. Python appends the notes of an error to its traceback (PEP 678). The condition is
 therefore a note, such as ``[FLEXWIRE.DATA_LOST]``, and the error's own text remains the same.
 `flexwire.tasks.carrying_condition` adds the note.
@@ -35,7 +35,7 @@ def condition_of(error: BaseException) -> str | None:
 
 
 def condition_in(text: str) -> str | None:
-    """Return the last condition in a text with tracebacks, or None."""
+    """Return the last condition in a string with tracebacks, or None."""
     found = [(match.start(), match[1]) for match in _NOTE.finditer(text)]
     for match in _CLASS.finditer(text):
         kind = getattr(errors, match[1], None)
@@ -46,7 +46,7 @@ def condition_in(text: str) -> str | None:
 
 
 def without_notes(text: str) -> str:
-    """Return a text without the notes with a condition."""
+    """Return a string without the notes that contain a condition."""
     return _NOTE.sub("", text)
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # spark-submit sets this variable to tell a program where its Java listens. A Connect client finds
 # its server in it.
 _GATEWAY, _REMOTE = "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"
-# No cluster runs as many tasks at once as this number of rows.
+# No cluster runs as many tasks at the same time as this number of rows.
 _MANY = 1_000_000
 _HERE = "local[*]"
 _BOUND, _CORES = "spark.executor.pyspark.memory", "spark.executor.cores"

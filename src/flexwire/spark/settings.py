@@ -76,7 +76,7 @@ _TASKS: Final = (
     }
 )
 _ANSWERS: Final = _BOTH | {
-    # These columns are read as vectors, but not 4,096 payloads at once.
+    # These columns are read as vectors, but without 4,096 payloads in memory.
     "spark.sql.parquet.enableVectorizedReader": "true",
     "spark.sql.parquet.columnarReaderBatchSize": "512",
 }

@@ -123,9 +123,9 @@ class OutputDirectory:
     def create(self, name: str, data: bytes) -> bool:
         """Write ``name`` with this content unless it exists; return whether this call wrote it.
 
-        Of two calls at once, at most one returns True. An exception is a store without a
-        conditional write (HDFS, some S3 stores). If a response is lost, a call that wrote the file
-        may return False.
+        If two calls happen at the same time, at most one returns True. An exception is a store
+        without a conditional write (HDFS, some S3 stores). If a response is lost, a call that wrote
+        the file may return False.
         """
         url = self._url(name)
         if self.path is None:

@@ -1,4 +1,4 @@
-"""List a store page by page, so that a million objects are never in memory at once.
+"""List a store page by page, so that a million objects are never in memory at the same time.
 
 The function of each library that lists a single page is used. The libraries' usual functions would
 first collect all pages, with two kilobytes per object.

@@ -97,7 +97,7 @@ def _pieces(files: list[InputFile], size: int) -> Iterator[Piece]:
 
 
 class PieceChunk(NamedTuple):
-    """A part of a piece that is read at once: where it begins and ends, and its keys."""
+    """A part of a piece that is read in one step: where it begins and ends, and its keys."""
 
     start: FilePosition | None
     stop: FilePosition | None

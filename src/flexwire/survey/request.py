@@ -221,7 +221,8 @@ LOOK_BYTES: Final = 1 << 20
 """The largest number of bytes that are read to find when a file begins, if they contain a segment.
 """
 
-# Each read from a store requests at least this many bytes, even if many files are read at once.
+# Each read from a store requests at least this many bytes, even if many files are read at the same
+# time.
 _LEAST_PIECE = 256 * 1024
 # Most of the time for examining a file in a store is spent waiting.
 _LOOKS_AT_ONCE = 16
@@ -258,7 +259,7 @@ class FileLook:
 
 
 def make_opener(sources: Iterable[InputFile], among: int = 1) -> Opener:
-    """Return a function that opens listed files by name, for reading ``among`` files at once.
+    """Return a function that opens listed files by name, to read ``among`` files simultaneously.
 
     The opener raises `OSError` for a file that cannot be opened. It raises `StorageError` if the
     file is gone or was replaced, either when it opens the file or when the file is read.

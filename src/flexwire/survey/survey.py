@@ -108,7 +108,7 @@ class Surveyor:
 
     Files are read one after the other. If a connection's segments are not in that order, as in
     captures of several hosts, the survey begins again and merges the files by time. If the files
-    are known to be ``overlapping``, it merges them at once. ``looks`` is passed to
+    are known to be ``overlapping``, it merges them immediately. ``looks`` is passed to
     `list_readable_files`. ``before`` is the saved state of an earlier analysis that this capture
     continues.
     """

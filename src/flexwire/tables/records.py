@@ -1,6 +1,6 @@
 """Build the rows of the table of records from rows of messages.
 
-All partitions in a batch of messages are read at once. The kernels return groups of record batches
+All partitions in a batch of messages are read together. The kernels return groups of record batches
 with their records. They also return the batch number of each record and the partition number of
 each batch. These numbers are used to copy the facts of partitions and batches to records. Only
 batches that the kernels refuse become Python objects. Their rows are put in the right places among
@@ -315,7 +315,7 @@ class _Pieces:
 
     @cached_property
     def most_rows(self) -> int:
-        """The maximum number of rows that are returned at once."""
+        """The maximum number of rows that are returned together."""
         texts = [
             carrier.column for carrier in self.carriers if pa.types.is_string(carrier.column.type)
         ]

@@ -5,7 +5,7 @@ It replaces records by their size, and leaves some fields out. A field that was 
 null or an empty array, and is counted. A body that does not fit its spec is dropped, and the reason
 is kept.
 
-Arrow's JSON reader is given the fields of one version. It refuses unknown names, wrong types,
+Arrow's JSON reader is given the fields of one version. It refuses unknown names, invalid types,
 numbers out of range, and missing fields. In these cases all bodies that were read together are read
 again as objects. This also produces the error texts.
 """
@@ -71,7 +71,7 @@ MOST_VALUES: Final = 3 << 19
 """The largest number of values in a body. 100,000 partitions have fewer values, and more hardly fit
 into a line.
 """
-# Bodies with at most this many structures become objects at once. A structure takes about 1 kB.
+# Bodies with at most this many structures become objects in one step. A structure takes about 1 kB.
 _AT_ONCE: Final = 1 << 15
 
 _TOO_MANY: Final = (
@@ -180,7 +180,7 @@ def _takes_size(filled: dict[Any, Any], name: str, kind: Bytes, body: LoggedBody
         return True
     if kind in _RECORDS and not filled.get(name):
         # A broker never writes the bytes of records. For some messages (ShareFetch) it writes an
-        # empty text instead, without a size. In that case, having no records and having many
+        # empty string instead, without a size. In that case, having no records and having many
         # records looks the same.
         body.sizes.append(None)
     return False

@@ -88,7 +88,7 @@ def _names(name: str, version: int) -> dict[tuple[str, str], tuple[str, ...]]:
 
 
 class _TextReader:
-    """Read a text from its beginning."""
+    """Read a string from its beginning."""
 
     def __init__(self, text: str, names: dict[tuple[str, str], tuple[str, ...]]) -> None:
         self._text = text

@@ -1,7 +1,7 @@
 """Decode records of internal topics in columns: their types, and the messages in them.
 
 A key or value begins with an int16, or with three varints if it is in a frame. These numbers are
-read for all rows at once. Then the kernels decode all rows of a message, each row with its own
+read for all rows together. Then the kernels decode all rows of a message, each row with its own
 version. `flexwire.protocol.internal_topics` reads the remaining rows one by one: rows that the
 kernels refuse, layouts of older releases, and unknown or damaged rows. It also writes all error
 texts.

@@ -2,9 +2,9 @@
 
 The cluster does not have to change. Clients bootstrap at the tap. If a response advertises a
 broker's address, the tap replaces it with its own address, so that the next connection also comes
-to the tap. All other bytes pass unchanged and at once, and the capture gets the bytes that were
-really sent. `flexwire.protocol` decides which bytes are frames, and which response answers which
-request. `flexwire.capture.files.pcapng` writes captures.
+to the tap. All other bytes pass unchanged and without delay, and the capture gets the bytes that
+were really sent. `flexwire.protocol` decides which bytes are frames, and which response answers
+which request. `flexwire.capture.files.pcapng` writes captures.
 
 `flexwire.client` sends its own requests to brokers. The client and the tap use
 `flexwire.client.tls` for TLS.

@@ -262,7 +262,7 @@ class LocalRunner:
         return self._stats
 
     def take(self, client: socket.socket, upstream: HostPort, number: int) -> None:
-        """Run a client's connection. If the runner was closed, close the client at once."""
+        """Run a client's connection. If the runner was closed, close the client immediately."""
         if self._closing:
             client.close()
             return
@@ -310,7 +310,7 @@ class LocalRunner:
         self._rehearsal = Rehearsal(plan, self._config.only, quiet=quiet)
 
     def end_rehearsal(self, reason: str) -> None:
-        """Let all later requests pass unchanged."""
+        """Pass all later requests on unchanged."""
         if self._rehearsal is not None:
             self._rehearsal.end(reason)
 

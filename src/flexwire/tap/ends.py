@@ -1,4 +1,4 @@
-"""The two ends of a connection through the tap. They pass bytes on at once.
+"""The two ends of a connection through the tap. They pass bytes on immediately.
 
 For every piece of data, asyncio's streams wake a task, copy the piece into a buffer, and copy it
 out again. Here the relay is called with the piece itself, and may process it in several steps of
@@ -40,8 +40,8 @@ class End(asyncio.Protocol):
     """One end of a connection, with or without TLS.
 
     Bytes that come before the callbacks are set wait here. This is at most one piece, because
-    reading stops then. Bytes that the callback does not process at once wait too. TLS always ends
-    in both directions at once.
+    reading stops then. Bytes that the callback does not process immediately wait too. TLS always
+    ends in both directions at the same time.
     """
 
     def __init__(self, *, over_tls: bool = False) -> None:
@@ -194,7 +194,7 @@ class End(asyncio.Protocol):
     async def close(self, seconds: float) -> None:
         """Close after the written bytes are sent. Drop a peer that does not read them in time.
 
-        Delayed bytes are sent at their times, or at once if ``seconds`` is 0.
+        Delayed bytes are sent at their times, or immediately if ``seconds`` is 0.
         """
         try:
             if self._late and seconds and not self.is_closing:

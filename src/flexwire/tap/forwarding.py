@@ -60,7 +60,7 @@ class PassedResponse(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """True if the payload is sent completely and at once, without further effects."""
+        """True if the payload is sent completely and immediately, without further effects."""
         return not (self.seconds or self.silences or self.muted) and self.length is None
 
 
@@ -105,7 +105,7 @@ class _UnalteredResponses:
 
 
 class DirectForwarder(_UnalteredResponses):
-    """Forward all bytes at once."""
+    """Forward all bytes immediately."""
 
     holds = False
 

@@ -81,7 +81,7 @@ class HeaderTag:
 
 
 def parse_header_tag(text: str) -> HeaderTag:
-    r"""Parse a text such as "10042=text" or "10042=hex:00ff"; raises `ArgumentError`.
+    r"""Parse a string such as "10042=text" or "10042=hex:00ff"; raises `ArgumentError`.
 
     >>> parse_header_tag("10042=from {client}"), parse_header_tag("10043=hex:00ff").value
     (HeaderTag(tag=10042, value='from {client}'), b'\x00\xff')

@@ -20,8 +20,8 @@ about a thousand partitions before the addresses at its end.
 MOST_FRAMES: Final = 100
 """The largest number of frames of a connection that are processed in one step of the event loop.
 
-The smallest frames have 14 bytes, so 18,000 frames may come at once, and processing them takes half
-a second. The other frames wait until the loop has served the other connections.
+The smallest frames have 14 bytes, so 18,000 frames may arrive together, and processing them takes
+half a second. The other frames wait until the loop has served the other connections.
 """
 MOST_HELD: Final = 512 * 1024 * 1024
 """The largest number of bytes of incomplete frames that a tap holds for all its connections.

@@ -121,7 +121,7 @@ class PortRange(NamedTuple):
 
 
 def parse_port_range(text: str) -> PortRange:
-    """Return the range in a text ``first-last``. Raises `ArgumentError` for any other text.
+    """Return the range in a string ``first-last``. Raises `ArgumentError` for any other text.
 
     >>> parse_port_range("19100-19199")
     PortRange(first=19100, last=19199)

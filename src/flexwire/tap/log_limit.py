@@ -46,7 +46,7 @@ class LogLimiter:
         count: int = 1,
         error: BaseException | None = None,
     ) -> None:
-        """Log a text about ``count`` events, with the traceback of ``error`` if it is given."""
+        """Log a message about ``count`` events, with the traceback of ``error`` if it is given."""
         if not self._log.isEnabledFor(level):
             return
         now = self._clock()

@@ -165,7 +165,7 @@ class Tap:
         """
         if self._config.processes > 1:
             raise refuse("processes", "1, to rehearse a release on the way", self._config.processes)
-        # This call raises an error for wrong combinations.
+        # This call raises an error for invalid combinations.
         dataclasses.replace(self._config, rehearsal=plan)
         if self.faults is not None and self.faults.active:
             raise ArgumentError("expected either faults or a rehearsal, got both")
@@ -208,7 +208,7 @@ class Tap:
     def add_fault(self, fault: Fault | str) -> None:
         """Add one fault for all connections. A text is read by `parse_fault`.
 
-        Raises `ArgumentError` for a text that is not a fault, for too many faults, for a tap that
+        Raises `ArgumentError` for a string that is not a fault, for too many faults, for a tap that
         was started without ``faults`` or that adds header tags, and during a rehearsal.
         """
         if self.faults is None:
@@ -260,7 +260,7 @@ class Tap:
         return self._carrier.counts()
 
     def openmetrics(self) -> bytes:
-        """Return `counts` and some current numbers as text for a monitoring system."""
+        """Return `counts` and some current numbers, in text form, for a monitoring system."""
         gauges = {
             "clients": self._carrier.clients,
             "listeners": len(self.listeners),

@@ -62,7 +62,7 @@ IGNORED_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.S
 decides when to end.
 """
 _TELL_SECONDS: Final = 0.25
-# The longest time to wait for the tap's answer. The tap answers at once, unless it has ended or
+# The longest time to wait for the tap's answer. The tap answers immediately, unless it has ended or
 # hangs. All connections of this process wait in the meantime.
 _ASK_SECONDS: Final = 2.0
 # After such a wait, the tap gets no requests for this time, and clients get the brokers' own
@@ -88,7 +88,7 @@ class FileReporter(KeptFiles):
         self._with_limit = with_limit
 
     def begin(self, path: Path) -> None:  # noqa: ARG002 - the process reports the paths itself
-        """Report a new file at once, because a process that is killed reports nothing later."""
+        """Report a new file immediately, because a process that is killed reports nothing later."""
         self._begun()
 
     def add(self, file: FinishedFile) -> None:

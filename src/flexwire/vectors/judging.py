@@ -58,7 +58,7 @@ class Outcome(StrEnum):
 
 
 class Verdict(NamedTuple):
-    """The outcome of a case, with a text about the expected and the actual result."""
+    """The outcome of a case, with a description of the expected and the actual result."""
 
     vector: Vector
     direction: Direction

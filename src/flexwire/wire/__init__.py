@@ -15,8 +15,8 @@ Laws of this package:
   `tests/codec/test_executors.py`.
 - The numbers of the formats are defined here, once for all Python code. Reason: two copies would
   soon differ. Test: `tests/wire/test_limits.py`.
-- A length is compared with the remaining bytes before memory is allocated. Reason: a wrong length
-  could use all memory. Test: `tests/codec/test_boundaries.py`.
+- A length is compared with the remaining bytes before memory is allocated. Reason: an invalid
+  length could use all memory. Test: `tests/codec/test_boundaries.py`.
 
 >>> from flexwire.wire import COMPACT_NULLABLE_STRING, INT32, Field, Schema
 >>> header = Schema(

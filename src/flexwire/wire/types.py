@@ -348,7 +348,7 @@ class ArrayType(_Sized):
         start = reader.position
         count = self._read_length(reader)
         reader.annotate(start, f"{self.name} length", count)
-        # Every element has at least one byte (resolve ensures this), so a larger count is wrong.
+        # Every element has at least one byte (resolve ensures this), so a larger count is invalid.
         # Kafka makes the same check.
         if count is not None and count > reader.remaining:
             raise reader.error(

@@ -90,7 +90,7 @@ def write_varint(value: int) -> bytes:
 
 
 def uuid_text(value: uuid.UUID) -> str:
-    """Return a uuid as text in the form that Kafka prints.
+    """Return a uuid as a string, in the form that Kafka prints.
 
     >>> from uuid import UUID
     >>> uuid_text(UUID(int=1))

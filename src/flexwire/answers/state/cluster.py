@@ -108,7 +108,7 @@ def folded(rows: DataFrame, keys: Sequence[str], begins: str, fields: Sequence[s
 
 
 def named(number: SparkColumn, names: Mapping[int, str]) -> SparkColumn:
-    """Return the name of a number, or the number as text if it has no name."""
+    """Return the name of a number, or the number as a string if it has no name."""
     pairs = [F.lit(item) for pair in names.items() for item in pair]
     name = F.element_at(F.create_map(*pairs), number.cast("int"))
     return F.coalesce(name, number.cast("string"))

@@ -189,7 +189,7 @@ def _commits(log: InternalLog, *, of_transactions: bool = False) -> DataFrame:
         F.col("partition").alias("log_partition"),
         F.col("offset").alias("log_offset"),
     )
-    # A tombstone takes effect at once, even in a transaction.
+    # A tombstone takes effect immediately, even in a transaction.
     of_transaction = F.col("is_transactional") & ~F.col("is_tombstone")
     facts = [F.col("producer_id"), F.col("producer_epoch"), of_transaction]
     if not log.has_transactions:

@@ -96,7 +96,7 @@ class LogSelection:
         unreadable: read only records that do not decode, of all types. Otherwise, only ``records``
             that do decode.
         of_transactions: if true, only records of transactions. If false, no records that count only
-            when a transaction ends (tombstones count at once).
+            when a transaction ends (tombstones count immediately).
         only_last: records that a later one of the same key replaces may be missing, as after
             compaction, except for the last tombstone. Records may be repeated.
     """
@@ -247,7 +247,7 @@ class AsOf:
 
     @property
     def text(self) -> str:
-        """The moment in words, or an empty text for the end."""
+        """The moment in words, or an empty string for the end."""
         if self.time is not None:
             return f"{self.time.astimezone(UTC).replace(tzinfo=None).isoformat(' ')} UTC"
         named = (f"offset {at} of {partition}" for partition, at in sorted(self.offsets.items()))

@@ -213,7 +213,7 @@ def _parsed_filter(comment: bytes) -> CaptureFilter | None:
 
 
 def _fits(text: str, patterns: list[list[str]]) -> bool:
-    """Return whether a text matches a pattern, given as the parts between its wildcards."""
+    """Return whether a string matches a pattern, given as the parts between its wildcards."""
     return any(_is_one(text, *parts) for parts in patterns)
 
 

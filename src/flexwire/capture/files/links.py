@@ -99,7 +99,7 @@ def other_transport(protocol: int) -> str:
 
 @lru_cache(maxsize=65536)
 def endpoint_name(address: bytes, port: int) -> str:
-    r"""Return an endpoint as text, in the usual notation.
+    r"""Return an endpoint as a string, in the usual notation.
 
     >>> endpoint_name(bytes([10, 0, 0, 1]), 9092), endpoint_name(bytes(15) + b"\x01", 9092)
     ('10.0.0.1:9092', '[::1]:9092')

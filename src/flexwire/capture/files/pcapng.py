@@ -168,7 +168,7 @@ class PcapngWriter(Closeable):
     If a write fails, `CaptureError` is raised. In this case the file still ends with a complete
     block, and every later write tries again, in a new file if necessary. If a file is deleted while
     it is written, the writer continues with another file, and counts the deleted frames. A writer
-    must not be used by several threads at once.
+    must not be used by several threads at the same time.
     """
 
     def __init__(
@@ -280,7 +280,8 @@ class PcapngWriter(Closeable):
         start = self._size
         try:
             # A system call takes more time than the bytes of a small packet, so several packets are
-            # written at once. A long frame is written in parts, which saves a copy of it in memory.
+            # written together. A long frame is written in parts, which saves a copy of it in
+            # memory.
             pieces: list[_Bytes] = []
             copied: list[_Bytes] = []
             for number, packet in enumerate(packets, 1):

@@ -272,8 +272,8 @@ class ForwardReader:
         try:
             data = self._file.read(min(size, STEP_BYTES))
             if size > STEP_BYTES:
-                # A length from damaged bytes must not be allocated at once, so bytes are skipped in
-                # pieces.
+                # A length from damaged bytes must not be allocated as a whole, so bytes are skipped
+                # in pieces.
                 parts = [data]
                 missing = size - len(data)
                 while missing and parts[-1]:

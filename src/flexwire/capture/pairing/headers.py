@@ -197,7 +197,7 @@ class PairingRun:
         self._held["errors"][row] = 0
 
     def prepare(self, row: int, *, expects: bool) -> None:
-        """Let the kernel process a request whose facts are already in the columns."""
+        """Have the kernel process a request whose facts are already in the columns."""
         self.read_again(row)
         self.waiting.words.prepared = row
         self.waiting.words.expects = int(expects)
@@ -386,7 +386,7 @@ class FrameReader:
         tagged, client_id = raw_tagged_fields(header.unknown_tagged_fields), request.client_id
         is_other = not is_believable(request) and client_id != self.conversation.client_id
         if is_other and not self._show_credentials:
-            # Other bytes may look like a header too. Their client id would be wrong.
+            # Other bytes may look like a header too. Their client id would be incorrect.
             client_id = None
         is_secret = carries_credentials(request.message_name) or not is_believable(request)
         if is_secret and not self._show_credentials:

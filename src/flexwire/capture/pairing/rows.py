@@ -123,7 +123,7 @@ def build_paired(
 
 
 class _TextColumn:
-    """A text column with few distinct values, stored as numbers. `_NULL` is null."""
+    """A string column with few distinct values, stored as numbers. `_NULL` is null."""
 
     def __init__(self, rows: int, texts: Iterable[str] = ()) -> None:
         self.numbers = np.full(rows, _NULL, np.int32)

@@ -41,7 +41,7 @@ _NONE_GIVEN = BrokerEnds()
 
 
 def connection_key(segment: Segment) -> str:
-    """Return a text that identifies two ports, the same for both directions and all connections.
+    """Return a string that identifies two ports, the same for both directions and all connections.
 
     One `FrameAssembler` processes all segments with the same key.
     """
@@ -103,8 +103,8 @@ class FrameAssembler:
 
     A SYN with a new sequence number begins a new connection on the same ports. Bytes that no known
     connection can have sent do this too (see `flexwire.capture.reassembly.course`). At most
-    `OPEN_CONNECTIONS` of them are open at once. Frames of one connection may then come between the
-    frames of another.
+    `OPEN_CONNECTIONS` of them are open at the same time. Frames of one connection may then come
+    between the frames of another.
 
     It is known where frames begin at the start of a stream, and at a segment that flexwire's own
     captures mark as the beginning of a frame. In other captures, after a start within a connection

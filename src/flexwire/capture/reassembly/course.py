@@ -1,8 +1,8 @@
 """The course of a connection: which segments belong to it, and which responses are expected.
 
-A SYN begins a connection. If the SYN is missing, or if several connections are open at once,
-sequence numbers decide: the numbers of each end, and the numbers that it acknowledges, must be near
-its last known number. A connection that was closed does not continue.
+A SYN begins a connection. If the SYN is missing, or if several connections are open at the same
+time, sequence numbers decide: the numbers of each end, and the numbers that it acknowledges, must
+be near its last known number. A connection that was closed does not continue.
 
 If it is unknown where frames begin in a direction, a response is recognized by the correlation id
 of a pending request. At this point frames are not decoded yet (`flexwire.protocol.conversation`
@@ -41,7 +41,7 @@ NEAR_BYTES = 1024 * 1024
 """A segment may be this many bytes before the first captured segment of its direction."""
 
 FAR_BYTES = 256 * 1024
-"""If both directions jump by more than this at once, another connection has begun.
+"""If both directions jump by more than this at the same time, another connection has begun.
 
 If a capture drops packets, one direction may jump: either the responses are long and the requests
 short, or the other way round.

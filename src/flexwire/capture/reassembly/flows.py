@@ -1,4 +1,4 @@
-"""Convert segments to frames, for all connections of a capture at once.
+"""Convert segments to frames, for all connections of a capture together.
 
 Each connection key has a `FrameAssembler`, which processes the beginning of a connection and every
 unusual segment. While segments follow one another, the assembler hands the connection to the
@@ -512,7 +512,7 @@ class _ChunkAssembly:
         return place + 1
 
     def _by_kernels(self, runs: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-        """Let the kernels process the segments that they are sure of. Return the other segments."""
+        """Have kernels process the segments that they are sure of. Return the other segments."""
         kernels, words, lent = self._kernels, self._words, self._flows.fast_path
         if not runs or kernels is None:
             return []

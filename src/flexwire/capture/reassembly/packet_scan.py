@@ -153,7 +153,7 @@ class FlowTable:
 
 
 def _ends(flow: np.void) -> tuple[str, str]:
-    """Return both endpoints of a flow as texts, the sender first."""
+    """Return both endpoints of a flow as strings, the sender first."""
     raw, ports = flow["addresses"].tobytes(), flow["ports"].tobytes()
     is_ipv4 = int(flow["ports"]) >> _VERSION_BIT == 4  # noqa: PLR2004 - IPv4
     size = _IPV4_BYTES if is_ipv4 else _IPV6_BYTES

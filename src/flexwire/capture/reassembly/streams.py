@@ -28,7 +28,7 @@ REORDER_SEGMENTS = 64
 """If the receiver has acknowledged the bytes of a gap, the gap is given up after this many further
 segments.
 
-The gap is not given up at once, because network cards with several queues may capture an
+The gap is not given up immediately, because network cards with several queues may capture an
 acknowledgment before the acknowledged segment.
 """
 

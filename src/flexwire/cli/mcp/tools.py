@@ -162,7 +162,7 @@ def _frames(root: ServedRoot, asked: BytesArguments) -> list[ShownFrame]:
 
 
 def _bytes(root: ServedRoot, asked: BytesArguments) -> bytes:
-    """Return the requested bytes from a text or a file. The text is never the name of a file."""
+    """Return the requested bytes from a string or a file. The string is never a file name."""
     from flexwire.cli.options import Notation, read_content
 
     if (asked.data is None) == (asked.file is None):

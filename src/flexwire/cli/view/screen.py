@@ -69,7 +69,7 @@ class CaptureScreen(App[None]):
         self._rows: dict[str, FrameRow] = {}
         self._counts: Counter[str] = Counter()
         self._count_column: ColumnKey | None = None
-        # The connection whose frames are shown, or an empty text for all connections.
+        # The connection whose frames are shown, or an empty string for all connections.
         self._connection = ""
         self._page = 0
         self._told = ""

@@ -17,7 +17,7 @@ EXAMPLE: Final = "api=Fetch api=Produce client-id=billing-* topic=orders"
 
 
 def parse_filter(text: str) -> CaptureFilter:
-    """Return the filter for a text such as `EXAMPLE`. An empty text leaves nothing out.
+    """Return the filter for a string such as `EXAMPLE`. An empty string leaves nothing out.
 
     Words are separated and quoted as in a shell. Raises `ArgumentError` for an invalid text.
 
@@ -39,7 +39,7 @@ def parse_filter(text: str) -> CaptureFilter:
 
 
 def typed(only: CaptureFilter) -> str:
-    """Return the text for a filter, in a form that `parse_filter` can read.
+    """Return the string for a filter, in a form that `parse_filter` can read.
 
     >>> typed(CaptureFilter(("Fetch",), topics=("a b", "c")))
     "api=Fetch 'topic=a b' topic=c"

@@ -22,6 +22,6 @@ def main(name: str, bootstrap: str) -> int:
 
 
 if __name__ == "__main__":
-    # The process flushes and exits at once, because client threads that are still running must not
-    # delay its end.
+    # The process flushes and exits immediately, because client threads that are still running must
+    # not delay its end.
     sys.exit(main(*sys.argv[1:]))

@@ -155,9 +155,9 @@ def _part(line: Line) -> tuple[bytes | str, Line, bool] | None:
 
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
-# The number of bytes that are read at once.
+# The number of bytes that are read in one step.
 _BLOCK: Final = 1 << 20
-# The number of bytes of a gzip file that are read at once. The remaining bytes are copied after
+# The number of bytes of a gzip file that are read in one step. The remaining bytes are copied after
 # each gzip member, and members may be tiny.
 _PACKED: Final = 1 << 16
 _GZIP: Final = zlib.MAX_WBITS | 16

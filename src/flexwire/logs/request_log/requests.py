@@ -120,7 +120,7 @@ def parse_text(text: str) -> TextLine | None:
     is_short = -(1 << 15) <= version < 1 << 15
     if key is None or not is_short or not -(1 << 31) <= correlation_id < 1 << 31:
         return None
-    # The client id is printed without quotes, so null looks like the text "null".
+    # The client id is printed without quotes, so null looks like the string "null".
     header = key, version, correlation_id, None if head[3] == "null" else head[3]
     at = text.rfind(_TAIL_START, head.end())
     tail = None if at < 0 else _TAIL.fullmatch(text, at)
@@ -181,7 +181,7 @@ class LoggedHeader(msgspec.Struct, rename="camel", gc=False):
 
     Header 3 has a client instance id (KIP-1313), in Kafka's text form of UUIDs. A line with an
     invalid instance id is still used. An empty client id is treated as missing, because a broker
-    reads null as an empty client id (Kafka's pull request 11385) and logs the empty text.
+    reads null as an empty client id (Kafka's pull request 11385) and logs the empty string.
     """
 
     request_api_key: _Int16
@@ -282,7 +282,7 @@ class RequestLogReader:
         self._refusals = Refusals(zone)
 
     def wait_after(self, line: Line) -> None:
-        """Let the next line complete ``line``, which was read before."""
+        """Allow the next line to complete ``line``, which was read earlier."""
         self._refusals.read(line)
 
     def read(self, lines: Iterable[Line]) -> Iterator[Item]:

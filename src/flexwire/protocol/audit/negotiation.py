@@ -92,7 +92,7 @@ def first_release_reading(use: Use) -> str | None:
 
 
 def find_documented_fallback(party: Party, use: Use, release: str) -> str:
-    """Return the documented behavior of a client without an API, or an empty text.
+    """Return the documented behavior of a client without an API, or an empty string.
 
     The behavior applies only to a client that asks for the broker's versions and finds no common
     version.

@@ -85,7 +85,7 @@ ConnectValue(kind='string', value='plain: text'))
 
 
 class _ConnectParser:
-    """The tokens of a text, and the number of tokens that were read so far."""
+    """The tokens of a string, and the number of tokens that were read so far."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -338,7 +338,7 @@ class Connect(Convention):
     int8 to int64 become ints. float32 and float64 become floats. Nearly all are float32, which may
     lose digits. Decimal becomes a `decimal.Decimal`. Date, Time and Timestamp become a date, time
     and datetime in UTC. Arrays and maps become lists and dicts, and everything else becomes a str.
-    A text that Java reads differently (``12:30`` as 12) is invalid.
+    A string that Java reads differently (``12:30`` as 12) is invalid.
 
     >>> Connect().read([(b"retries", b"3"), (b"late", b"true"), (b"ids", b'["a",null,7]')])
     [('retries', 3), ('late', True), ('ids', ['a', None, 7])]
@@ -360,7 +360,7 @@ class Connect(Convention):
         A float may be rounded to 32 bits when it is read.
 
         A str that would be read as another type, such as "12", is invalid. Bytes are invalid too,
-        because they would be read as text in base64.
+        because they would be read as a base64 string.
         """
         text = self._rendered(key, value, 0)
         data = self.encoded(key, text)

@@ -64,7 +64,7 @@ class Convention(ABC):
     marker: ClassVar[str | None] = None
     """The key of an additional record header that the software writes, if it writes one.
 
-    For many values at once, a value follows the convention only if its record has this header.
+    For many values together, a value follows the convention only if its record has this header.
     """
 
     def read(self, headers: Iterable[RawHeader], *, lenient: bool = False) -> list[tuple[Key, Any]]:
@@ -110,7 +110,7 @@ class Convention(ABC):
         return RecordHeaderError(reason, key=key, convention=self.name)
 
     def key_text(self, key: Key) -> str:
-        """Return a key as text, as Kafka's clients do."""
+        """Return a key as a string, as Kafka's clients do."""
         try:
             return key if isinstance(key, str) else bytes(key).decode()
         except UnicodeDecodeError as error:
@@ -131,7 +131,7 @@ class Convention(ABC):
             raise self.misfit(key, f"not UTF-8: {error.reason} at {where}") from None
 
     def encoded(self, key: str, text: str) -> bytes:
-        """Return the bytes of a value that is a text."""
+        """Return the bytes of a value that is a string."""
         try:
             return text.encode()
         except UnicodeEncodeError as error:

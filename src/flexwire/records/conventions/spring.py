@@ -31,7 +31,7 @@ _STRING = "java.lang.String"
 # These are Spring's defaults. A class of another package is data from the sender, and its value is
 # returned as bytes.
 _TRUSTED = ("java.lang.", "java.net.", "java.util.", "org.springframework.util.")
-# Without a class, the values of these headers are read as text.
+# Without a class, the values of these headers are read as strings.
 _TEXT = {
     "kafka_listenerInfo",
     "b3",

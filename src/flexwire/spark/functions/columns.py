@@ -126,8 +126,8 @@ def from_kafka(
               default. Leave out the fields that a query does not use: Spark takes several times as
               long to transfer a struct as flexwire takes to decode it.
 
-    Raises `UnknownMessageError` at once if the catalog does not have the message, or if an int is
-    not a version of it. Raises `AnalysisError` on PySpark 4.0. The query carries a copy of the
+    Raises `UnknownMessageError` immediately if the catalog does not have the message, or if an int
+    is not a version of it. Raises `AnalysisError` on PySpark 4.0. The query carries a copy of the
     current catalog (`use_catalog`). A call that is used in ``where`` and ``select`` is evaluated
     twice, like any Python function in Spark: docs/spark-functions.md says how to evaluate it once.
     """

@@ -386,7 +386,7 @@ def _check_request(request: tuple[int, int]) -> None:
 
 
 def _payload(frame: bytes) -> bytes:
-    """Return a frame without its length prefix. Raises an error if the prefix is wrong."""
+    """Return a frame without its length prefix. Raises an error if the prefix is invalid."""
     if len(frame) < PREFIX_LENGTH:
         raise FrameError(
             f"a frame must begin with a length of {PREFIX_LENGTH} bytes, got {len(frame)}"

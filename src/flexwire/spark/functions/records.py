@@ -1,6 +1,6 @@
 """Decode record batches in a column into lists of records, in Arrow only.
 
-The kernels of `flexwire.columnar` read all rows at once. If a row contains anything that the
+The kernels of `flexwire.columnar` read all rows together. If a row contains anything that the
 kernels do not read (a message set, damage, a truncated batch), the complete reader reads the whole
 row again. Each row therefore equals the result of `decode_records` for its bytes.
 
@@ -253,7 +253,7 @@ def header_lists(
 def by_name(
     names: pa.Array, kind: pa.DataType, work: Callable[[str | None, pa.Array], pa.Array]
 ) -> pa.Array:
-    """Apply a function to all rows of each name at once, and return the results in row order."""
+    """Apply a function to all rows of each name together, and return the results in row order."""
     if names.type not in {pa.string(), pa.large_string()}:
         raise refuse("message", "a column of text", str(names.type))
     coded = names.dictionary_encode("encode")

@@ -191,7 +191,7 @@ def _known_fields(keys: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 def _fields(keys: tuple[Any, ...]) -> list[tuple[Any, str]]:
-    """Return the keys and their names as text, in the order that an object needs."""
+    """Return the keys and their names as strings, in the order that an object needs."""
     texts = {key if isinstance(key, str) else str(key): key for key in keys}
     if len(texts) < len(keys):
         raise EncodeError(f"two keys of {short(keys)} are the same as text")

@@ -68,7 +68,7 @@ class IcebergTables(GrownTables):
 
     @cached_property
     def at_once(self) -> int:  # type: ignore[override]  # it depends on the catalog
-        """The largest number of tables that get commits at once. SQLite allows only one writer."""
+        """The most tables that are committed to at the same time. SQLite allows only one writer."""
         return 1 if self.catalog.name is None else AT_ONCE
 
     @property
@@ -152,8 +152,8 @@ class IcebergOutput(GrownOutput):
     def _state(self, name: str) -> _TableState:
         """Return a table as it was at its first use.
 
-        Engines join only files of analyses that the ledger lists. All analyses are replaced at
-        once, so it is enough to check one analysis of a joined file.
+        Engines join only files of analyses that the ledger lists. Analyses are always replaced all
+        together, so it is enough to check one analysis of a joined file.
         """
         if name not in self.states:
             table = self.iceberg.table(name).open() if name in self.names else None

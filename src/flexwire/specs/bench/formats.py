@@ -158,7 +158,7 @@ _SPECIAL: Final = str.maketrans({letter: f"\\{letter}" for letter in "\\`*_[]<>|
 
 
 def _marked_down(text: str) -> str:
-    """Return a text on one line, in which no character has a special meaning in Markdown."""
+    """Return a string on one line, in which no character has a special meaning in Markdown."""
     return printable(text).translate(_SPECIAL)
 
 

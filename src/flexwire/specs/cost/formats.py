@@ -46,7 +46,7 @@ def newest_requests(meter: CostMeter) -> NewestRequests:
 
 
 def newest_sentence(counts: NewestRequests) -> str:
-    """Return a sentence about these requests, or an empty text if there are none.
+    """Return a sentence about these requests, or an empty string if there are none.
 
     >>> newest_sentence(NewestRequests(200, 50))
     '50 of 200 requests (25.0 %) are at the newest version: only their senders gain by a newer one'

@@ -202,7 +202,7 @@ def describe_steps(
 
 
 def word(row: FieldRow, aspect: str) -> str:
-    """Return an aspect of a row as text."""
+    """Return an aspect of a row as a string."""
     value = getattr(row, aspect)
     return ", ".join(value) or "none" if isinstance(value, tuple) else str(value)
 

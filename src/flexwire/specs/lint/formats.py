@@ -28,7 +28,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\w.+-]+')
 
 
 def to_text(report: Report, width: int | None = None, *, colour: bool = False) -> str:
-    """Return the report as text. ``width`` is the terminal's, or None if there is no terminal.
+    """Return the report as a string. ``width`` is the terminal's, or None if there is no terminal.
 
     Without a terminal, every finding begins with a single line that contains everything.
     """

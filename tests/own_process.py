@@ -80,7 +80,7 @@ class OwnProcess(pytest.Item):
     def repr_failure(
         self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None
     ) -> str | TerminalRepr:
-        """Return the text of the failure from the test's own process."""
+        """Return the failure message from the test's own process."""
         if not isinstance(excinfo.value, FailedElsewhere):
             return super().repr_failure(excinfo, style)
         text, sections = excinfo.value.args

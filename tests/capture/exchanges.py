@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flexwire.capture.files.packets import Direction
 
 Step = tuple["Direction", bytes]
-"""Bytes that one end sends at once."""
+"""Bytes that one end sends together."""
 
 # A request and its response, as bytes of both streams; either may be missing.
 _Exchange = tuple[bytes | None, bytes | None]
@@ -272,7 +272,7 @@ class _Said:
         ]
         return made("ApiVersionsResponse", api_keys=keys)
 
-    # Traffic that is rare, wrong or newer than the catalog.
+    # Traffic that is rare, invalid or newer than the catalog.
 
     def not_acknowledged(self) -> _Exchange:
         return self.produce(acks=0)
@@ -293,7 +293,7 @@ class _Said:
         return self._pair(made("HeartbeatRequest", **tags), made("HeartbeatResponse", **tags), 4)
 
     def damaged(self) -> _Exchange:
-        """Return each end's frame with the right length but some wrong bytes in its body."""
+        """Return each end's frame with a valid length but some invalid bytes in its body."""
         pair = self._source.choice(_USUAL)(self)
         return self._damaged(pair[0]), self._damaged(pair[1])
 

@@ -116,7 +116,7 @@ ONE_CONNECTION = Shape(
 )
 # Some times go back, and two simultaneous captures each have a part of every connection.
 UNORDERED = replace(LOSSY, loss=0.0, backwards=0.05, taps=2)
-# Three hosts capture at once, with connections between them and to other hosts.
+# Three hosts capture at the same time, with connections between them and to other hosts.
 HOSTS = Shape(
     connections=10, talk=Talk(large=0.05, sasl=0.2, hidden=0.3), segment=(500, 4000), hosts=3,
     shared=0.6, unseen=0.002, skew=30_000, files=3, same_time=0.3, backwards=0.02, compressed=0.2,

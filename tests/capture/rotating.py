@@ -71,7 +71,7 @@ class LoggingBroker:
 
 
 def live(source: random.Random, brokers: Sequence[LoggingBroker], until: float) -> None:
-    """Let brokers write up to this part of their lines, and rotate and compress logs at times."""
+    """Make brokers write up to this part of their lines, and sometimes rotate and compress logs."""
     for broker in brokers:
         end = int(broker.size * until)
         while broker.at < end:

@@ -50,7 +50,7 @@ def test_versions_and_voters_in_order(tmp_path: Path) -> None:
     ]
     assert said(tmp_path) == everything
     assert said(tmp_path, end=6) == everything[:3]
-    # A batch counts as a whole, because Kafka writes both records at once.
+    # A batch counts as a whole, because Kafka writes both records together.
     assert said(tmp_path, end=5) == everything[:1]
     assert said(tmp_path, start=5) == everything[3:]
 

@@ -1,4 +1,4 @@
-"""`analyze` refuses wrong arguments before Spark starts."""
+"""`analyze` refuses invalid arguments before Spark starts."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def test_what_is_nearly_a_dump_is_seen_to_be_none_at_once(text: str) -> None:
     try:
         assert read_dump(text) is None
     except DumpError as error:
-        assert "line 2" in str(error)  # noqa: PT017 - an error or None: both are right
+        assert "line 2" in str(error)  # noqa: PT017 - an error or None: both are correct
 
 
 @pytest.mark.parametrize("offset", ["20000010", "ffffffffffffffff"])

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-# Texts that a careless writer gets wrong: numbers, formulas, quotes, lines, control characters.
+# Strings that a careless writer gets wrong: numbers, formulas, quotes, lines, control characters.
 VALUES = ["-1", "=1+1", 'say "hi", now', "a\r\nb", "a\rb", "\n", "", " x "]
 VALUES += ["Größe 日本語 \U0001f600", SOME, IN_UTF8]
 ROWS = pa.table({"client_id": VALUES, 'a "name", of\r\ntwo lines': range(len(VALUES))})
@@ -97,7 +97,7 @@ def whole(descriptor: int) -> bytes:
         return file.read()
 
 
-# A reader for each format. It returns the content, and raises an error if the format is wrong.
+# A reader for each format. It returns the content, and raises an error if the format is invalid.
 def of_json(data: bytes) -> Any:
     return json.loads(data.decode(), parse_constant=refuse)
 

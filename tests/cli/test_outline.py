@@ -1,4 +1,4 @@
-"""`decode` and `call` print a message as text with ``--format text``."""
+"""With ``--format text``, `decode` and `call` print a message as text."""
 
 from __future__ import annotations
 

@@ -244,7 +244,7 @@ def test_the_log_of_the_tap_shows_addresses_on_one_line_each(
 
 
 def _specs(place: Path) -> Path:
-    """Write specs with hostile texts only, in a directory and a file with such names."""
+    """Write specs with hostile strings only, in a directory and a file with hostile names."""
     place.mkdir()
     spec: dict[str, Any] = {
         "apiKey": 0,
@@ -264,7 +264,7 @@ def _specs(place: Path) -> Path:
         f"{IN_A_PATH}Request": spec,
     }
     for name, one in written.items():
-        # With escapes, the texts are valid in a spec; without escapes they are invalid JSON.
+        # With escapes, the strings are valid in a spec; without escapes they are invalid JSON.
         text = json.dumps(one) if name != "RawRequest" else f"// {SOME}\n{json.dumps(one)}"
         (place / f"{name}.json").write_text(text, encoding="utf-8")
     return place

@@ -188,7 +188,7 @@ def _json(made: type[Message], vector: ReleaseVector) -> str | None:
         return f"from our JSON: {back}"
     unknown: Tags = {}
     plain = without_unknown(ours, "", unknown)
-    # Compared as text, so the order of names counts too.
+    # These are compared as strings, so the order of names counts too.
     if str(plain) != str(vector.json):
         return f"JSON {plain}, expected {vector.json}"
     if unknown != vector.unknown:

@@ -77,7 +77,7 @@ def test_what_is_written_at_every_boundary(executor: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("executor", [reference_value, generated_value, public_value])
 def test_what_is_read_at_every_boundary(executor: Any) -> None:
-    # Compared as text: NaN is not equal to itself, and 0.0 is equal to -0.0.
+    # These are compared as strings, because NaN is not equal to itself, and 0.0 is equal to -0.0.
     expected = [REFUSED if case.value is REFUSED else case.holder for case in DECODED]
     wrong = [
         (str(case), case.raw[:20].hex())

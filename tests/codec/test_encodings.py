@@ -445,7 +445,7 @@ def same(made: Any, raw: bytes, version: int, encoding: Encoding) -> None:
         generated: Any = definition.decode(raw, version, 0, lenient=False, encoding=encoding)
     except DecodeError as error:
         generated = str(error)
-    # Compared as text: damage can produce NaN, which is not equal to itself.
+    # These are compared as strings, because damage can produce NaN, which is not equal to itself.
     assert repr(generated) == repr(reference)
     try:
         made.decode(raw, version, lenient=True, encoding=encoding)

@@ -114,7 +114,7 @@ def test_damaged_bytes_decode_alike_or_are_refused_alike(
         generated: Any = definition.decode(damaged, version, 0, lenient=False)
     except DecodeError as error:
         generated = str(error)
-    # Compared as text: damage can produce NaN, which is not equal to itself.
+    # These are compared as strings, because damage can produce NaN, which is not equal to itself.
     assert repr(generated) == repr(reference)
 
 

@@ -101,7 +101,7 @@ def test_what_java_takes_is_read_as_java_reads_it(taken: list[tuple[dict[str, An
         )
         ours = decoded.to_json(version)
         assert made.from_json(ours, version) == decoded
-        # Compared as text, so that the order of names counts too.
+        # These are compared as strings, so that the order of names counts too.
         assert str(_in_java(ours)) == str(_in_java(vector["json"]))
 
 

@@ -1,4 +1,4 @@
-"""Message classes keep their values, refuse wrong ones, and support unusual uses."""
+"""Message classes keep their values, refuse invalid ones, and support unusual uses."""
 
 from __future__ import annotations
 

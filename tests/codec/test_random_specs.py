@@ -209,7 +209,7 @@ def test_tagged_fields_out_of_place_are_read_or_refused_by_all_alike(
 
 
 def check_damaged(made: Any, damaged: bytes, version: int, encoding: Encoding) -> None:
-    """Check that all executors return the same message or the same error text."""
+    """Check that all executors return the same message or the same error."""
     read = made.definition.decode_reference
     expected = outcome(read, damaged, version, encoding=encoding)
     # `ExecutorsDisagreeError` if only generated code refuses.

@@ -1,4 +1,4 @@
-"""A value that contains itself, or is too large to traverse, is refused like any wrong value."""
+"""A value that contains itself, or is too large to traverse, is refused like any invalid value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/vectors.md, the bug reports found with the vectors, and `make codecs`' table are right."""
+"""docs/vectors.md, the bug reports found with the vectors, and `make codecs`' table are correct."""
 
 from __future__ import annotations
 

@@ -25,4 +25,4 @@ def kernels_only(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def slow_path() -> None:
-    """Let rows take the slow path."""
+    """Make rows take the slow path."""

@@ -43,7 +43,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def headers(count: int) -> Any:
-    """Draw the record headers of a column, keys as text or as bytes."""
+    """Draw the record headers in a column, with keys as strings or as bytes."""
     kinds = st.sampled_from([pa.binary(), pa.string()])
     return kinds.flatmap(
         lambda kind: structs(count, {"key": texts(count, kind), "value": texts(count, pa.binary())})

@@ -1,4 +1,4 @@
-"""Frequent parts of messages are right at each length: text, number arrays, no tagged fields.
+"""Frequent parts of messages are read correctly at each length: text, arrays, no tagged fields.
 
 The kernels have special code for short values, and the reference executor has none.
 """

@@ -1,4 +1,4 @@
-"""A column of repeated texts equals the result of `take` on the texts."""
+"""A column of repeated strings equals the result of `take` on the strings."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_the_same_deviation_of_both_is_no_difference() -> None:
     assert ran.deviations
     assert ran.differences == ()
     text = formats.to_text(ran)
-    # The result of the other broker is still shown beside the deviation.
+    # The result of the other broker is still shown next to the deviation.
     assert "received from 127.0.0.1:" in text
     assert matrix.BESIDE not in str(matrix.matrix_rows(ran))
 

@@ -73,7 +73,7 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
     def of(cls, /, **fields: Any) -> Self:
         """Make an object from simple values. At any depth, structures may be mappings or objects.
 
-        The names are those of Python attributes. The class itself accepts mappings too, and writes
+        The names are Python attribute names. The class itself accepts mappings too, and writes
         them, but keeps them as mappings, so that the object does not equal the decoded one. Raises
         `ArgumentError` with the path of a name that is not a field, and the most similar name.
 

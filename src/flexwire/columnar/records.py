@@ -391,7 +391,7 @@ class RecordReader:
         size = ENTRY.size + ENTRY.unpack(self._data[start : start + ENTRY.size].tobytes())[1]
         taken = self._data[start : start + max(size, HEADER_SIZE)].tobytes()
         if size <= end - start:
-            # One byte more than the batch shows that the length is right, because reading stops
+            # One byte more than the batch shows that the length is correct, because reading stops
             # before that byte.
             taken += b"\0"
         batches = decode_batches(

@@ -8,8 +8,8 @@ them. This module adds the place in the file, the number of the timestamp type, 
 in the form of that source: keys are texts, and the value is null for a record without headers.
 
 To move a record through Spark costs many times more than to decode it. Queries that only count and
-add are therefore answered here. The sums are those of one piece, and a caller that reads several
-pieces adds them up.
+add are therefore answered here. The sums are for one piece, and a caller that reads several pieces
+adds them up.
 """
 
 from __future__ import annotations
@@ -494,7 +494,7 @@ _OF_BATCH: Final = (
     "is_transactional",
 )
 GROUPS: Final = (*_OF_PLACE, *_SIZES, *_OF_BATCH)
-"""The columns by which records can be counted. Sizes are those of keys or values, in bytes."""
+"""The columns by which records can be counted. Sizes are the sizes of keys or values, in bytes."""
 SUM_COLUMNS: Final = {
     **{name: LOG_COLUMNS.get(name, pa.int32()) for name in GROUPS},
     RECORDS: pa.int64(),

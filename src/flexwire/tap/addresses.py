@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class AddressFields:
     """Fields that form an advertised address: the path to their structure, and both names.
 
-    The names are those of attributes. The path is empty if the fields are in the message itself.
+    The names are attribute names. The path is empty if the fields are in the message itself.
     """
 
     path: tuple[str, ...]

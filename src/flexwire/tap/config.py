@@ -37,8 +37,8 @@ class Option:
     """The form of a field on the command line.
 
     ``least`` and ``most`` are the limits of a number. If ``open`` is true, ``least`` itself is
-    excluded. The value of the field is the number multiplied by ``unit``. The default is that of
-    the field. The default is shown if it is a number.
+    excluded. The value of the field is the number multiplied by ``unit``. The default is the
+    field's default. The default is shown if it is a number.
     """
 
     flag: str

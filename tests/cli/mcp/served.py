@@ -36,7 +36,7 @@ ROWS: Final = 30
 
 
 def make_served(path: Path) -> ServedRoot:
-    """Write the directory ``path``, and beside it a file that must not be read."""
+    """Write the directory ``path``, and next to it a file that must not be read."""
     path.mkdir()
     with PcapngWriter(path / "captures") as writer:
         connection = writer.open_connection(("10.0.0.7", 50001), ("10.0.0.1", 9092))
@@ -76,7 +76,7 @@ def ask(root: ServedRoot, tool_name: str, /, **arguments: Any) -> str:
 
 
 def refusal(root: ServedRoot, tool_name: str, /, **arguments: Any) -> str:
-    """Return the text of a tool's error."""
+    """Return a tool's error message."""
     tool = next(tool for tool in TOOLS if tool.name == tool_name)
     text, is_error = call_tool_now(root, tool, arguments)
     assert is_error, text

@@ -25,7 +25,7 @@ FORMS = ["\\..\\", "C:\\", "%2e%2e", "\0", "\u2024\u2024", "..\u200b", "file:", 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a root with files and links, and a file beside it that must not be read."""
+    """Make a root with files and links, and a file next to it that must not be read."""
     place = tmp_path_factory.mktemp("place")
     for folder in ("root/in/in", "root/out", "outside/in"):
         (place / folder).mkdir(parents=True)

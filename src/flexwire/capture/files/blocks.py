@@ -3,7 +3,7 @@
 A file has no marks between blocks, but the length of each block leads to the next block. The reader
 assumes that a block begins wherever a chain of blocks begins. This is a guess, because a payload
 may itself contain a capture. A reader that started from a known place verifies the guess. The guess
-is right if a block ends there, and if no block before that place changed the facts in the file's
+is correct if a block ends there, and if no block before that place changed the facts in the file's
 head.
 
 Only the lengths of blocks are read. A block that is not completely written is not read yet. After a

@@ -169,7 +169,7 @@ class RequestLogFile(NamedTuple):
     """A file, its number among all files, and the way to read it.
 
     Only the lines between the offsets ``start`` and ``end`` are read, or up to the end of the file
-    if ``end`` is None. Offsets are those of the file's content, decompressed. If ``waits_at`` is an
+    if ``end`` is None. Offsets refer to the file's decompressed content. If ``waits_at`` is an
     offset, the first line may complete the line there, which was read before.
     """
 

@@ -2,7 +2,7 @@
 
 A store has no locks. Without a lease, two runs at the same time would both do all their work, and
 in the end only one would count. The lease saves that work. It never decides what is in the output:
-the ledger and ``current.json`` decide, and they are right without any lease.
+the ledger and ``current.json`` decide, and they are correct without any lease.
 
 ```
 OUT/_lease/<number>     an object that a run writes when it begins, writes again every minute,

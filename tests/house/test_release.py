@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 import zipfile
 from pathlib import Path
@@ -213,7 +214,7 @@ def test_the_page_has_every_step_and_what_is_not_rehearsed() -> None:
     listed = PAGE.partition("**The rehearsal does not cover these parts:**\n\n")[2].partition(
         "\n\n"
     )[0]
-    assert len(listed.splitlines()) <= len(NOT_HERE)
+    assert len(re.findall(r"^- ", listed, re.MULTILINE)) <= len(NOT_HERE)
 
 
 def test_each_platform_that_is_cross_built_has_a_row_in_the_page() -> None:

@@ -191,7 +191,7 @@ def test_an_answer_made_as_before_this_release_is_shown_as_before() -> None:
     )
     told = (TALKERS.question, TALKERS.meaning, TALKERS.advice, TALKERS.row)
     old: Any = Answer
-    with pytest.warns(DeprecationWarning, match="Answer takes keywords"):
+    with pytest.warns(DeprecationWarning, match="Answer takes keyword arguments"):
         made = old("talkers", *told, (*plain,), TALKERS.order, shown, TALKERS.ask, TALKERS.picture)
     assert made.shown_columns() == shown
     assert made.picture == TALKERS.picture

@@ -50,7 +50,7 @@ DAY = timedelta(days=1)
 DAY_US = 86_400_000_000
 MIDNIGHT_US = int(MIDNIGHT.timestamp() * 1_000_000)
 # The capture begins shortly before midnight, so its second file spans midnight.
-BEGINS_US = MIDNIGHT_US - 9_000
+BEGINS_US = MIDNIGHT_US - 1_000_000
 FETCH, PRODUCE = 15, 13
 EARLY = "10.0.0.7", 50_007
 ALWAYS = TimeSpan()
@@ -88,7 +88,7 @@ def captures(directory: Path) -> list[Path]:
     connection = traffic.connect()
     for part in range(4):
         number = part + 1
-        if part > 1:
+        if part:
             traffic.now_us = MIDNIGHT_US + (part - 1) * DAY_US - 2_000
         exchanges(traffic, connection, number)
         waits = made("FetchRequest", max_wait_ms=5, min_bytes=1)

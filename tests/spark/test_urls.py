@@ -150,7 +150,8 @@ def cut_off(file: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("change", "what"), [(cut_off, "it changed after it was"), (Path.unlink, "it is gone since it")]
+    ("change", "what"),
+    [(cut_off, "it changed after it was"), (Path.unlink, "it was removed after")],
 )
 def test_a_file_that_changes_during_the_analysis_fails_it_in_a_sentence(
     spark: SparkSession,

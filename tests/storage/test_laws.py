@@ -225,7 +225,7 @@ def test_a_file_that_was_replaced_or_is_gone_is_refused(place: OutputDirectory) 
     with pytest.raises(StorageError, match="got 18 of "):
         one.open()
     place.remove(["data"])
-    with pytest.raises(StorageError, match=r"it is gone|No such file"):
+    with pytest.raises(StorageError, match=r"it was removed after|No such file"):
         one.open()
 
 

@@ -46,8 +46,8 @@ def view(*, capture: Path, skip: int, **parameters: Any) -> None:
     """Show a CAPTURE in the terminal: connections, frames, and fields with their bytes.
 
     Press Enter on a connection to see its frames. Choose a frame to see its fields. Press Tab for
-    the next pane, 'a' to show all connections again, 'n' or 'p' for the next or previous 2,000
-    frames, 'f' to change the filter, and 'q' to quit. Credentials are withheld.
+    the next pane, 'a' to show all connections again, 'n' or 'p' for the next or previous
+    2,000 frames, 'f' to change the filter, and 'q' to quit. Credentials are withheld.
 
     The command keeps 20,000 frames. The last line counts the other frames, and --skip shows them.
     """

@@ -22,7 +22,7 @@ def test_every_block_does_what_it_shows(tmp_path: Path) -> None:
 
 
 def test_figures() -> None:
-    pages, size = re.findall(r"(\d+) pages with\s+(\d\.\d) MB", PAGE)[0]
+    pages, size = re.findall(r"(\d+) pages \((\d\.\d) MB\)", PAGE)[0]
     assert int(pages) == sum(path.endswith(".html") for path in site())
     whole = sum(len(text.encode()) for text in site().values())
     assert abs(float(size) - whole / 1e6) < 0.2

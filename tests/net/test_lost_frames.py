@@ -156,6 +156,6 @@ def test_the_command_exits_with_1_and_says_how_many_frames_are_lost(
     if lost:
         assert result.exit_code == 1
         assert isinstance(result.exception, CaptureError)
-        assert "3,335 frames are lost" in str(result.exception)
+        assert "3,335 frames are missing" in str(result.exception)
     else:
         assert (result.exit_code, result.exception) == (0, None)

@@ -130,7 +130,7 @@ def test_each_input_is_in_once(anywhere: OutputDirectory) -> None:
     }  # fmt: skip
     assert {row["day"] for row in rows} == {NOON.date()}
     with pytest.raises(
-        FlexwireError, match=r"holds Delta tables; flexwire\.spark\.delta\.output\.output"
+        FlexwireError, match=r"holds Delta tables; read them with flexwire\.spark\.delta"
     ):
         read_output(anywhere.url)
 

@@ -133,7 +133,9 @@ def test_each_input_is_in_once(out: OutputDirectory) -> None:
     assert {(row["analysis"], row["client_id"]) for row in rows} == {
         (one.analysis, "one"), (two.analysis, "two")
     }  # fmt: skip
-    with pytest.raises(FlexwireError, match=r"flexwire\.spark\.iceberg\.output\.output reads them"):
+    with pytest.raises(
+        FlexwireError, match=r"read them with flexwire\.spark\.iceberg\.output\.output"
+    ):
         read_output(out.url)
 
 

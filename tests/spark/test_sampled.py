@@ -55,7 +55,7 @@ def test_a_part_is_never_taken_for_the_whole(spark: SparkSession, tmp_path: Path
     told = analyze([files], out, spark=spark, answers=["chargeback"])
     assert told.facts.sampled == (SampledCaptures(0.125, 1, "topics orders"),)
     assert NOTE in told.notes
-    assert "1 file: <bdi>12.5 % of all connections, and of their" in " ".join(
+    assert "1 file: <bdi>12.5 % of all connections, and in these" in " ".join(
         told.report.read_text().split()
     )
     assert json.loads((out / "audit.json").read_text())["sampled"] == PART

@@ -109,12 +109,17 @@ def test_a_running_session_is_used_again(spark: SparkSession) -> None:
             "1g",
             "it had 1g, .*: --worker-memory 2g, or worker_mem",
         ),
-        ("x\nnumpy._core._exceptions._ArrayMemoryError: Unable", "2g", None, "fewer tasks at once"),
+        (
+            "x\nnumpy._core._exceptions._ArrayMemoryError: Unable",
+            "2g",
+            None,
+            "fewer tasks at the same time",
+        ),
         (
             "x\npyarrow.lib.ArrowMemoryError: malloc",
             None,
             None,
-            r"more spark\.executor\.pyspark\.m",
+            r"raise spark\.executor\.pyspark\.m",
         ),
     ],
 )

@@ -259,9 +259,8 @@ def analyze(
     On a cluster, all machines must have flexwire, and must see the captures and OUT under the same
     paths. docs/cluster.md describes how to do this.
 
-    With --port or --broker, only connections with such an end count as Kafka. Without these
-    options, a connection counts as Kafka if some of its bytes can be read as the Kafka protocol.
-    All other connections are only listed.
+    With --port or --broker, only connections with such an end are Kafka. Without these options, a
+    connection is Kafka if some of its bytes decode as Kafka. Other connections are only listed.
 
     A finished analysis replaces an earlier output in OUT as a whole. If an analysis fails, the
     earlier output does not change. tables/_SUCCESS exists once the tables are complete. On this

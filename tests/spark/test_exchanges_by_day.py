@@ -130,7 +130,9 @@ def test_halves_that_are_forgotten_are_found(
     told = drawn(0)
     module = import_module(place)
     joined = module.joined_halves
-    monkeypatch.setattr(module, "joined_halves", lambda halves: joined(halves).where("false"))
+    monkeypatch.setattr(
+        module, "joined_halves", lambda *args, **kwargs: joined(*args, **kwargs).where("false")
+    )
     with set_for_answers(spark, is_small=True):
         expected = ANSWERS_BY_NAME[name].ask(told.tables(spark)).toArrow().to_pylist()
         parts = summed(name, told, 2, spark)

@@ -157,15 +157,8 @@ def _part(tables: AnalysisTables) -> DataFrame | None:
 def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
     """Return the rows of the answer from sums."""
     of_days = parts.where(F.col(HALF).isNull())
-    halves = joined_halves(parts.where(F.col(HALF).isNotNull()))
-    in_request = {"group_id", "client_ids"}
-    over_midnight = halves.select(
-        *(
-            F.col(f"{'of_request' if name in in_request else 'of_response'}.{name}").alias(name)
-            for name in _SUMS.names
-            if name != HALF
-        )
-    )
+    names = [name for name in _SUMS.names if name != HALF]
+    over_midnight = joined_halves(parts, names, of_request={"group_id", "client_ids"})
     facts = _facts(filled([of_days, over_midnight]), tables)
     return judge_groups(facts, judge_facts, COLUMNS)
 

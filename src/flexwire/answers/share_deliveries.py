@@ -127,13 +127,7 @@ def _part(tables: AnalysisTables) -> DataFrame | None:
 def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
     """Return the rows of the answer from sums."""
     of_days = parts.where(F.col(HALF).isNull()).select(*_SUMMED)
-    halves = joined_halves(parts.where(F.col(HALF).isNotNull()))
-    over_midnight = halves.select(
-        *(
-            F.col(f"{'of_request' if name in _MEMBER else 'of_response'}.{name}").alias(name)
-            for name in _SUMMED
-        )
-    )
+    over_midnight = joined_halves(parts, _SUMMED, of_request=_MEMBER)
     return _shown(all_of([of_days, over_midnight]), tables)
 
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
-from flexwire.answers.asking.day_sums import DAY, all_of, day_of_time, filled
+from flexwire.answers.asking.day_sums import DAY, all_of, analysis_of, day_of_time, filled
 from flexwire.answers.asking.messages import answered_frames, requests_of, responses_of
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.tables.keys import ANALYSIS, connection_key, frame_key
 from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
@@ -96,11 +96,14 @@ def _answers(responses: DataFrame, asked: DataFrame | None, same: Sequence[str])
     )
 
 
-def joined_halves(halves: DataFrame) -> DataFrame:
-    """Return the exchanges that span two days, from rows with `HALF` and the columns of sums.
+def joined_halves(
+    sums: DataFrame, columns: Sequence[str], of_request: Collection[str]
+) -> DataFrame:
+    """Return these columns of the exchanges that span two days, from sums with `HALF`.
 
-    A row has ``of_request`` and ``of_response``, the columns of both halves as structures.
+    The columns in ``of_request`` are those of the request, and all others those of the response.
     """
+    halves = sums.where(F.col(HALF).isNotNull())
     names = [name for name in halves.columns if name != HALF]
     key = [name for name in _KEY.names if name != "is_request"]
     rows = halves.select(
@@ -111,7 +114,10 @@ def joined_halves(halves: DataFrame) -> DataFrame:
     requests = rows.where("key_is_request").withColumnRenamed("row", "of_request")
     responses = rows.where("not key_is_request").withColumnRenamed("row", "of_response")
     both = responses.select(*same, "of_response").join(requests.select(*same, "of_request"), same)
-    return both.select("of_request", "of_response")
+    halves_of = {True: "of_request", False: "of_response"}
+    return both.select(
+        *(F.col(f"{halves_of[name in of_request]}.{name}").alias(name) for name in columns)
+    )
 
 
 def no_half() -> Column:
@@ -120,8 +126,5 @@ def no_half() -> Column:
 
 
 def _half(rows: DataFrame, *, is_request: bool) -> Column:
-    # In a join, a null equals no other key.
-    others = {"is_request": F.lit(is_request)}
-    if ANALYSIS not in rows.columns:
-        others[ANALYSIS] = F.lit("")
+    others = {"is_request": F.lit(is_request), ANALYSIS: analysis_of(rows)}
     return F.struct(*(others.get(name, F.col(name)).alias(name) for name in _KEY.names))

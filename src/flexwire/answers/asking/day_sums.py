@@ -59,6 +59,14 @@ def filled(parts: Collection[DataFrame]) -> DataFrame:
     return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
 
 
+def analysis_of(rows: DataFrame) -> Column:
+    """Return the column `ANALYSIS` for a key; it is empty in the tables of a single analysis.
+
+    Those tables lack the column, and in a join, a null equals no other key.
+    """
+    return (F.col(ANALYSIS) if ANALYSIS in rows.columns else F.lit("")).alias(ANALYSIS)
+
+
 def kept_columns(rows: DataFrame, schema: pa.Schema) -> Column:
     """Return a structure of the columns of a schema, for rows that a part keeps for other days.
 

@@ -20,6 +20,7 @@ from flexwire.answers.asking.messages import ExchangeFilter, exchanges_of
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.protocol.error_codes import MEMBER_ID_REQUIRED, NO_ERROR, REBALANCE_IN_PROGRESS
 from flexwire.tables.spec_places import error_places
+from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,43 +40,7 @@ COME: Final = "come"
 epoch that a member sends, and an epoch that a member is told when it joins.
 """
 
-_ASKED: Final = {
-    "kind": "string",
-    "protocol": "string",
-    "group_id": "string",
-    "members": "array<struct<member_id: string, reason: string>>",
-    "generation": "bigint",
-    "asks_for_id": "boolean",
-    "subscription": "bigint",
-    "session_timeout_ms": "int",
-}
-_TOLD: Final = {
-    "error_code": "int",
-    "member_id": "string",
-    "generation": "bigint",
-    "leader": "string",
-    "listed": "array<string>",
-}
-_EVENT: Final = {
-    "group_id": "string",
-    "protocol": "string",
-    "kind": "string",
-    "generation": "bigint",
-    "member_id": "string",
-    "asked": "timestamp",
-    "answered": "timestamp",
-    "is_good": "boolean",
-    "is_given": "boolean",
-    "joined": "boolean",
-    "leader": "string",
-    "listed": "array<string>",
-    "subscription": "bigint",
-    "session_timeout_ms": "int",
-    "reason": "string",
-}
-
-
-_ASKED_TYPE: Final = pa.struct(
+_ASKED: Final = pa.schema(
     [
         *((name, pa.string()) for name in ("kind", "protocol", "group_id")),
         ("members", pa.list_(pa.struct([("member_id", pa.string()), ("reason", pa.string())]))),
@@ -85,13 +50,27 @@ _ASKED_TYPE: Final = pa.struct(
         ("session_timeout_ms", pa.int32()),
     ]
 )
-_TOLD_TYPE: Final = pa.struct(
+_TOLD: Final = pa.schema(
     [
         ("error_code", pa.int32()),
         ("member_id", pa.string()),
         ("generation", pa.int64()),
         ("leader", pa.string()),
         ("listed", pa.list_(pa.string())),
+    ]
+)
+_EVENT: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in ("group_id", "protocol", "kind")),
+        ("generation", pa.int64()),
+        ("member_id", pa.string()),
+        *((name, MOMENT) for name in ("asked", "answered")),
+        *((name, pa.bool_()) for name in ("is_good", "is_given", "joined")),
+        ("leader", pa.string()),
+        ("listed", pa.list_(pa.string())),
+        ("subscription", pa.int64()),
+        ("session_timeout_ms", pa.int32()),
+        ("reason", pa.string()),
     ]
 )
 
@@ -130,21 +109,9 @@ EVENTS_OF_DAYS: Final = pa.schema(
     [
         (DAY, pa.date32()),
         (HALF, OF_HALF),
-        ("group_id", pa.string()),
-        ("protocol", pa.string()),
-        ("kind", pa.string()),
-        ("generation", pa.int64()),
-        ("member_id", pa.string()),
-        ("asked", MOMENT),
-        ("answered", MOMENT),
-        *((name, pa.bool_()) for name in ("is_good", "is_given", "joined")),
-        ("leader", pa.string()),
-        ("listed", pa.list_(pa.string())),
-        ("subscription", pa.int64()),
-        ("session_timeout_ms", pa.int32()),
-        ("reason", pa.string()),
-        ("request", _ASKED_TYPE),
-        ("response", _TOLD_TYPE),
+        *_EVENT,
+        ("request", pa.struct([*_ASKED])),
+        ("response", pa.struct([*_TOLD])),
     ]
 )
 """The columns of `events_of_days`."""
@@ -162,8 +129,8 @@ def events_of_days(tables: AnalysisTables) -> DataFrame | None:
     exchanges = exchanges_of_days(
         tables,
         [_joins(), _leaves(), *_told_on(tables), *_heartbeat_filters().values()],
-        _kind_of(_ASKED),
-        _kind_of(_TOLD),
+        spark_schema(_ASKED),
+        spark_schema(_TOLD),
     )
     if exchanges is not None:
         is_whole = F.col(HALF).isNull()
@@ -175,18 +142,11 @@ def events_of_days(tables: AnalysisTables) -> DataFrame | None:
 
 def joined_events(rows: DataFrame) -> DataFrame:
     """Return all events, from rows of `events_of_days`."""
-    halves = joined_halves(rows.where(F.col(HALF).isNotNull()))
-    exchanges = halves.select(
-        *(F.col(f"of_request.{name}").alias(name) for name in ("asked", "request")),
-        *(F.col(f"of_response.{name}").alias(name) for name in ("answered", "response")),
-    )
-    whole = rows.where(F.col(HALF).isNull()).select(*_EVENT)
+    of_request = ("asked", "request")
+    names = (*of_request, "answered", "response")
+    exchanges = joined_halves(rows, names, of_request)
+    whole = rows.where(F.col(HALF).isNull()).select(*_EVENT.names)
     return all_of([whole, _of_exchanges(exchanges)])
-
-
-def _kind_of(kinds: Mapping[str, str]) -> str:
-    fields = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
-    return f"struct<{fields}>"
 
 
 def _of_exchanges(exchanges: DataFrame) -> DataFrame:
@@ -216,8 +176,11 @@ def _of_exchanges(exchanges: DataFrame) -> DataFrame:
     return group_events.where(F.coalesce(F.col("joined") | F.col("is_given"), F.lit(True)))
 
 
-def _typed(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> list[Column]:
-    return [columns.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in kinds.items()]
+def _typed(schema: pa.Schema, columns: Mapping[str, Column]) -> list[Column]:
+    return [
+        columns.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name)
+        for field in spark_schema(schema)
+    ]
 
 
 PROTOCOL: Final = "classic"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark programs
 
-from flexwire.answers.asking.day_sums import DAY, day_of_time
+from flexwire.answers.asking.day_sums import DAY, analysis_of, day_of_time
 from flexwire.tables.keys import ANALYSIS, CONNECTION_KEY
 
 if TYPE_CHECKING:
@@ -30,10 +30,7 @@ CONNECTION: Final = (ANALYSIS, *CONNECTION_KEY)
 
 def connection_columns(rows: DataFrame) -> list[Column]:
     """Return the columns `DAY` and `CONNECTION` for rows with a ``time``."""
-    # The tables of a single analysis do not contain its name. In a join, a null equals no other
-    # key.
-    analysis = F.col(ANALYSIS) if ANALYSIS in rows.columns else F.lit("").alias(ANALYSIS)
-    return [day_of_time().alias(DAY), analysis, *map(F.col, CONNECTION_KEY)]
+    return [day_of_time().alias(DAY), analysis_of(rows), *map(F.col, CONNECTION_KEY)]
 
 
 def with_clients(rows: DataFrame, tables: AnalysisTables) -> DataFrame:

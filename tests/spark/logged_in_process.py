@@ -9,7 +9,6 @@ import pytest
 
 from flexwire.inputs import input_sources
 from flexwire.logs.request_log import Zone
-from flexwire.logs.request_log.positions import number_in_order
 from flexwire.spark import request_log_job
 from flexwire.spark.delta.output import DeltaTables
 from flexwire.spark.delta.request_logs import GivenRequestLogs
@@ -65,13 +64,13 @@ def add_logs(root: Path, out: Path, form: str = "delta") -> tuple[str, tuple[str
 
     If no line is new, the analysis is the one that read the last lines.
     """
-    files = number_in_order(input_sources([root]).request_logs, UTC)
+    files = input_sources([root]).request_logs
     given = GivenRequestLogs(files, UTC)
     tables = tables_of(out, form)
     with grown_staging(tables, [], lambda _: "", append=True, request_logs=given) as staging:
         if staging.known_run:
             return staging.known_run, staging.log_notes
-        plan = plan_request_logs(staging.of_logs(files), 2, UTC)
+        plan = plan_request_logs(staging.of_logs(files, UTC), 2, UTC)
         spark: Any = None
         written = staging.task_output
         _, _, notes = write_request_log_tables(spark, plan, written, UTC, growth=staging.growth)

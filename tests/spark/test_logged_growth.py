@@ -9,7 +9,6 @@ import pytest
 
 from flexwire.errors import FlexwireError
 from flexwire.spark import request_log_growth
-from flexwire.spark.delta import request_logs as delta_request_logs
 from flexwire.spark.delta import staging
 from flexwire.spark.delta.ledger import new_entry
 from flexwire.spark.delta.output import DeltaTables, output
@@ -193,11 +192,11 @@ def test_two_analyses_of_the_same_lines_add_them_once(
         add_logs(one_log(path, 0, 10).parent, out)
         one_log(path, 0, 20)
         tables = DeltaTables(OutputDirectory(str(out)))
-        before = tables.ledger.snapshot().request_logs
+        before = tables.ledger.snapshot()
         add_logs(path.parent, out)
         one_log(path, 0, 25)
-        # In a store, no lock prevents the second analysis.
-        monkeypatch.setattr(delta_request_logs, "_last", lambda *_: before)
+        # In a store, no lock prevents the second analysis, which began with an older ledger.
+        monkeypatch.setattr(staging, "sweep", lambda *_: before)
         with pytest.raises(AlreadyInError):
             add_logs(path.parent, out)
     assert seen(out) == [*range(20)]

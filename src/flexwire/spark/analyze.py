@@ -47,7 +47,6 @@ from flexwire.facts.answers import UnansweredQuestion
 from flexwire.facts.captures import part_columns
 from flexwire.inputs import Inputs, input_sources
 from flexwire.logs.request_log import Zone
-from flexwire.logs.request_log.positions import number_in_order
 from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.records import MAX_INFLATED
 from flexwire.records.inflation import MAX_RATIO, Inflation
@@ -276,7 +275,7 @@ def _run(
     options: AnalysisOptions,
 ) -> Analysis:
     require("an analysis", "spark", "jinja2", "vl_convert")  # the report, which is written last
-    to, (files, logs, request_logs) = output_directory(out), _inputs(paths, options.reading.zone)
+    to, (files, logs, request_logs) = output_directory(out), _inputs(paths)
     check_moment(options.answering.as_of, logs)
     files_read = [*files, *(log.source for log in request_logs), *logs]
     is_small = sum(map(weight, files_read)) < SMALL_CAPTURE_BYTES
@@ -305,7 +304,7 @@ def _run(
         ):
             job, captures, opened = opening
             job.check_registration(is_ours=is_ours)
-            facts, notes = job.of_traffic(files, captures, opened, staging.of_logs(request_logs))
+            facts, notes = job.of_traffic(files, captures, opened, request_logs)
             if logs:
                 is_alone = not (files or request_logs)
                 title = (
@@ -319,14 +318,11 @@ def _run(
     return Analysis(staging.published, facts, clock.seconds, notes=notes + output_notes(staging))
 
 
-def _inputs(paths: Iterable[str | Path], zone: Zone) -> Inputs:
-    """Return the captures, the files of logs, and the request logs of these paths.
-
-    Request logs are ordered by time.
-    """
+def _inputs(paths: Iterable[str | Path]) -> Inputs:
+    """Return the captures, the files of logs, and the request logs of these paths."""
     inputs = input_sources(to_list(paths, "paths", "a list of paths"))
     check_request_logs(inputs.request_logs)
-    return inputs._replace(request_logs=number_in_order(inputs.request_logs, zone))
+    return inputs
 
 
 def _write_report(staging: Staging, facts: Facts, files: list[InputFile]) -> None:
@@ -496,8 +492,8 @@ class _AnalysisJob:
 
         The ``captures`` are the ``files``, or their decrypted copies.
         """
-        if request_logs:
-            return self.of_request_logs(request_logs)
+        if read_logs := self.staging.of_logs(request_logs, self.options.reading.zone):
+            return self.of_request_logs(read_logs)
         facts, notes, marks = self.of_captures(captures)
         if opened is not None:
             # An analysis of new logs says nothing about the captures.

@@ -77,17 +77,13 @@ def begin_request_logs(
         if last is not None and last.request_logs_after is not None:
             raise CaptureError(_twice(out, "request logs", "captures"), source=captures[0].name)
         return LoggedInput()
-    last = _last(ledger) if append else None
+    last = ledger.request_logs if append else None
     if append and last is None and ledger.has_captures():
         name = given.files[0].source.name
         raise CaptureError(_twice(out, "captures", "request logs"), source=name)
     before = None if last is None else out.child(f"{RUNS}/{last.analysis}")
     growth = grow_request_logs(run, given.files, given.zone, before, fingerprint)
     return LoggedInput(given, growth, last)
-
-
-def _last(ledger: LedgerSnapshot) -> LedgerEntry | None:
-    return ledger.request_logs
 
 
 def _twice(out: OutputDirectory, present: str, given: str) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.arguments import DELTA, ICEBERG, PARQUET, refuse, to_flag, to_text
 from flexwire.facts.facts import Facts
+from flexwire.logs.request_log.positions import number_in_order
 from flexwire.spark.publishing.catalogs import (
     DatabaseName,
     IcebergCatalog,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from flexwire.logs.files import Partition
+    from flexwire.logs.request_log import Zone
     from flexwire.logs.request_log.lines import RequestLogFile
     from flexwire.spark.request_log_growth import RequestLogGrowth
     from flexwire.storage.output_directory import OutputDirectory
@@ -128,9 +130,9 @@ class Staging(ABC):
         """Mark the tables as complete, and record the names of their captures."""
         mark_place(self.files.child("tables"), sources)
 
-    def of_logs(self, files: list[RequestLogFile]) -> list[RequestLogFile]:
-        """Return the request logs to read: ``files``, or their new lines if the tables grow."""
-        return files if self.growth is None else [*self.growth.files]
+    def of_logs(self, files: list[RequestLogFile], zone: Zone) -> list[RequestLogFile]:
+        """Return the numbered request logs to read: ``files``, or new lines if the tables grow."""
+        return number_in_order(files, zone) if self.growth is None else [*self.growth.files]
 
     @property
     def log_notes(self) -> tuple[str, ...]:

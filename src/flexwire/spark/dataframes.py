@@ -34,7 +34,7 @@ from flexwire.storage.filesystems import report_failures
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.message_schema import conform
 from flexwire.tables.output import Output, is_delta, is_iceberg, output
-from flexwire.tables.parquet import ORIGIN, lacks_origin
+from flexwire.tables.parquet import ORIGIN, lacks_origin, without_lists
 from flexwire.tasks import begin_task, map_in_arrow, register_source, spark_schema
 
 if TYPE_CHECKING:
@@ -59,8 +59,6 @@ _TASKS: Final = 64
 # Repeated values take few bytes in a file, but not in memory.
 _BATCH_VALUES: Final = 4_000_000
 _PLACE, _FILES = "place", "files"
-# Parquet's names for the elements of a list, in its specification and in older Arrow.
-_IN_LISTS: Final = re.compile(r"\.list\.(?:element|item)(?=\.|$)")
 
 
 def table(
@@ -286,7 +284,7 @@ def _leaves(schema: pq.ParquetSchema, wanted: Mapping[str, pa.DataType]) -> list
     """
     paths: dict[str, dict[str, str]] = {}
     for path in (schema.column(number).path for number in range(len(schema))):
-        paths.setdefault(path.partition(".")[0], {})[_IN_LISTS.sub("", path)] = path
+        paths.setdefault(path.partition(".")[0], {})[without_lists(path)] = path
     leaves: list[str] = []
     for name, of_column in paths.items():
         if name in wanted:

@@ -9,6 +9,7 @@ because nobody filters by them.
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
@@ -43,6 +44,8 @@ _GROWING = "DELTA_BINARY_PACKED"
 _GROWN = frozenset({"offset", "timestamp"})
 # The same for tables with one row per frame, because the records of a frame share these values.
 _GROWN_BY_FRAME = frozenset({"time", "frame_index"})
+# Parquet's names for the elements of a list, in its specification and in older Arrow.
+_IN_LISTS = re.compile(r"\.list\.(?:element|item)(?=\.|$)")
 _HEADERS = "headers"
 _ELEMENT = ".list.element"
 _TOPIC_ID = ".topic_id"
@@ -147,6 +150,15 @@ class TableWriter:
             self.close()
         else:
             self.discard()
+
+
+def without_lists(path: str) -> str:
+    """Return the path of a Parquet column without the parts for lists.
+
+    >>> without_lists("records.list.element.headers.list.item.key")
+    'records.headers.key'
+    """
+    return _IN_LISTS.sub("", path)
 
 
 def lacks_origin(schema: pa.Schema) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from flexwire.spark.answers.continued import task_of
 from flexwire.spark.dataframes import of_files
+from flexwire.tables.parquet import without_lists
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from flexwire.tables.output import Output
     from flexwire.tables.parquet import ValueRanges
     from flexwire.tables.spec_places import Path
-
-# Parquet's names for the elements of a list, in its specification and in older Arrow.
-_IN_LISTS: Final = re.compile(r"\.list\.(?:element|item)(?=\.|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +76,7 @@ class OpenedOutput:
 def _hold_only(group: pq.RowGroupMetaData, column_paths: frozenset[str], value: object) -> bool:
     """Return whether a row group has all these columns, and its statistics confirm the value."""
     columns = map(group.column, range(group.num_columns))
-    named = {_IN_LISTS.sub("", column.path_in_schema): column for column in columns}
+    named = {without_lists(column.path_in_schema): column for column in columns}
     return column_paths <= named.keys() and all(
         _is_only(named[path], value) for path in column_paths
     )

@@ -129,9 +129,8 @@ def test_each_input_is_in_once(anywhere: OutputDirectory) -> None:
         (one.analysis, "one"), (two.analysis, "two")
     }  # fmt: skip
     assert {row["day"] for row in rows} == {NOON.date()}
-    with pytest.raises(
-        FlexwireError, match=r"holds Delta tables; read them with flexwire\.spark\.delta"
-    ):
+    expected = r"holds Delta tables; read them with flexwire\.spark\.delta\.output\.output"
+    with pytest.raises(FlexwireError, match=expected):
         read_output(anywhere.url)
 
 

@@ -384,7 +384,8 @@ def test_reading_says_what_is_wrong(out: Path) -> None:
     tables.mkdir(exist_ok=True)
     (tables / SUCCESS).unlink(missing_ok=True)
     (tables / MARKER).write_text('{"format": 1}')
-    with pytest.raises(FlexwireError, match=r"because it has no _SUCCESS.*analyze again"):
+    expected = r"unfinished, because it has no _SUCCESS.*analyze again"
+    with pytest.raises(FlexwireError, match=expected):
         finished_tables(tables)
     (tables / MARKER).unlink()
     with pytest.raises(FlexwireError, match="holds no tables of flexwire"):

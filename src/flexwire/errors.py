@@ -35,8 +35,8 @@ OUT_OF_MEMORY: Final = "FLEXWIRE.OUT_OF_MEMORY"
 DISK_FULL: Final = "FLEXWIRE.DISK_FULL"
 WORKER_KILLED: Final = "FLEXWIRE.WORKER_KILLED"
 CONDITIONS: Final = {
-    ARGUMENT_INVALID: "an option, argument, column or topic is not one of those that are possible",
-    EXTRA_MISSING: "a package is missing that an extra of flexwire installs",
+    ARGUMENT_INVALID: "an option, argument, column or topic is invalid",
+    EXTRA_MISSING: "a package that an extra of flexwire installs is missing",
     SPEC_INVALID: "a message spec of your own catalog is invalid",
     MESSAGE_UNKNOWN: "the catalog lacks a message, a version or a release",
     MESSAGE_INVALID: "bytes are not the expected message, or a value does not fit into it",

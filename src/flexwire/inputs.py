@@ -115,8 +115,8 @@ def input_sources(paths: Iterable[str | Path]) -> Inputs:
             inputs.captures.append(file)
     if inputs.captures and inputs.request_logs:
         raise CaptureError(
-            f"a request log, beside the capture {inputs.captures[0].name}: a request that both "
-            "show would count twice, so analyze them one after the other",
+            f"this request log was given together with the capture {inputs.captures[0].name}. A "
+            "request in both would count twice, so analyze captures and request logs separately",
             source=inputs.request_logs[0].source.name,
         )
     return inputs

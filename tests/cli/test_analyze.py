@@ -77,7 +77,7 @@ def test_the_old_spelling_of_the_tables_format_is_taken_and_said(
         for more in (["--tables", "delta"], ["--format", "delta"], ["--format", "json"])
     ]
     named = CliRunner().invoke(app, [*start, "--release", "4.0", "--release", "4.4.0"])
-    assert named.stderr == "--release 4.0 is 4.0.2, the newest of it in the catalog\n"
+    assert named.stderr == "--release 4.0 is 4.0.2, the newest such release in the catalog\n"
     assert asked == ["delta", "delta", "parquet", "parquet"]
     assert [one.exit_code for one in told] == [0, 0, 0]
     assert told[1].stdout == told[0].stdout

@@ -77,7 +77,7 @@ def test_error_codes_are_named_and_fail(run: Run, address: str, answers: Answers
     assert run.err.splitlines() == [
         "error: topics[0].errorCode: 3 UNKNOWN_TOPIC_OR_PARTITION",
         "error: topics[1].errorCode: 6 NOT_LEADER_OR_FOLLOWER",
-        "--to leader:TOPIC-PARTITION sends it to the leader",
+        "--to leader:TOPIC-PARTITION sends the request to the leader",
     ]
     run("call", address, "Metadata", "-V", "12", '{"topics": null}', "--raw")
     assert "_errorName" not in run.out
@@ -213,7 +213,7 @@ def test_the_apis_of_a_broker_are_listed(run: Run, address: str, answers: Answer
     run("call", address, "--apis")
     assert run.code == 0
     head, _, *rows = run.out.splitlines()
-    assert head == f"{address}: the versions are those of no release in the catalog"
+    assert head == f"{address}: the versions match no release in the catalog"
     assert [row.split() for row in rows] == [
         ["3", "Metadata", "0-99", "0-13", "reads"],
         ["18", "ApiVersions", "0-3", "0-3", "reads"],

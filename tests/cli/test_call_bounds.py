@@ -57,7 +57,7 @@ def test_a_call_computes_no_longer_than_its_timeout() -> None:
     assert done.exit_code == 1
     assert isinstance(done.exception, CallError)
     assert (
-        "to decode and print the answer took more than 1 s; give more time with --timeout"
+        "decoding and printing the answer took more than 1 s; set a higher limit with --timeout"
         in str(done.exception)
     )
 

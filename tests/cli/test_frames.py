@@ -234,7 +234,7 @@ def test_an_empty_frame_is_said_to_be_empty_and_an_odd_one_is_not(run: Run, comm
         (["--frame", "00", "--lenient"], "frames are read with Kafka's own specs"),
         (
             ["--frame", "x.pcap", "--frame-number", "1"],
-            "--frame-number reads the message from the frame",
+            "--frame-number finds the frame in a capture",
         ),
         (["MetadataRequest", "00", "-V", "newest"], "'newest' is not a version"),
         (["MetadataRequest", "00", "-V", "32768"], "'32768' is not a version"),

@@ -83,7 +83,7 @@ def test_hex_with_a_slip_is_said_to_be_read_as_something_else(run: Run, tmp_path
     text.write_text(HEADER.replace("7", "O", 1), encoding="ascii")
     slip = "'O' in line 1, column 16, is not a hex digit"
     ran = run("decode", "RequestHeader", str(text), "-V", "2")
-    assert ran.err.startswith(f"{text} is read as raw bytes, and looks like hex; {slip}\n")
+    assert ran.err.startswith(f"{text} is read as raw bytes, but looks like hex; {slip}\n")
     quiet = run("decode", "RequestHeader", str(text), "-V", "2", "-q")
     assert "looks like hex" not in quiet.err
     for words in ([str(text), "--as", "hex"], [HEADER.replace("7", "O", 1)]):
@@ -94,7 +94,7 @@ def test_hex_with_a_slip_is_said_to_be_read_as_something_else(run: Run, tmp_path
     padded = "00120003000000O7" + "0" * 16
     ran = run("decode", "RequestHeader", padded, "-V", "2")
     assert ran.err.startswith(
-        "DATA is read as base64, and looks like hex; 'O' in line 1, column 15"
+        "DATA is read as base64, but looks like hex; 'O' in line 1, column 15"
     )
     assert "looks like hex" not in run("decode", "RequestHeader", padded, "-V2", "--as=base64").err
     # For a large file only the beginning is checked.
@@ -119,7 +119,7 @@ def test_encode_names_all_that_is_missing_and_fills_it_in_when_asked_to(run: Run
     ran = run("encode", "RequestHeader", '{"correlationId": 7}', "-V", "2")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == (
-        "use --defaults to fill in the defaults of the spec\n"
+        "use --defaults to fill in the defaults from the spec\n"
         "MissingFieldsError: RequestHeader v2 at requestApiKey:\n"
         "  missing, and mandatory in this version, as are requestApiVersion, clientId\n"
     )
@@ -132,8 +132,8 @@ def test_encode_says_what_a_version_leaves_out(run: Run) -> None:
     form = json.dumps({"topics": [{"topic": "a", "partitions": [partition]}], "rackId": "r"})
     ran = run("encode", "FetchRequest", form, "-V", "4", "--defaults")
     assert ran.err == (
-        "version 4 does not have topics[].partitions[].logStartOffset and rackId; the spec "
-        "allows leaving it out\n"
+        "version 4 does not contain topics[].partitions[].logStartOffset and rackId; the spec "
+        "permits this omission\n"
     )
     assert run("encode", "FetchRequest", form, "-V", "4", "--defaults", "-q").err == ""
     assert run("encode", "FetchRequest", form, "-V", "11", "--defaults").err == ""
@@ -254,7 +254,11 @@ FAULTS = [
     (["encode", "RequestHeader", "{}", "-V", "2"], 1, "at requestApiKey:\n  missing"),
     (["encode", "RequestHeader", "/no/such/file", "-V", "2"], 1, "neither JSON nor a file"),
     (["decode", "RequestHeader", "00"], 2, "--version is missing: give the version"),
-    (["decode", "RequestHeader", "00", "-V", "x"], 2, "is not a version: 0 to 32767, or latest"),
+    (
+        ["decode", "RequestHeader", "00", "-V", "x"],
+        2,
+        "is not a version: expected 0 to 32767, or latest",
+    ),
     (["frobnicate"], 2, "No such command 'frobnicate'"),
 ]
 

@@ -315,4 +315,4 @@ def test_a_terminal_is_told_that_its_input_is_awaited(run: Ran) -> None:
             return True
 
     _, _, told = run("schema", "lint", "-", stdin=Typed(b"{}"))
-    assert told.startswith("reading standard input, until its end (Ctrl-D)\n")
+    assert told.startswith("reading standard input until it ends (Ctrl-D)\n")

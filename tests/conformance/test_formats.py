@@ -151,8 +151,8 @@ def test_a_dry_run_sends_nothing_but_api_versions(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--dry-run", "--format", "junit"], "--dry-run has no result"),
-        (["--dry-run", "--html", "x.html"], "--dry-run has no result"),
+        (["--dry-run", "--format", "junit"], "--dry-run produces no result"),
+        (["--dry-run", "--html", "x.html"], "--dry-run produces no result"),
         (["--apis", " , "], "give at least one API to --apis"),
         (["--sasl", "PLAIN"], "--sasl needs --user"),
     ],

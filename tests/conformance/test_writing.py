@@ -411,7 +411,7 @@ def test_a_journal_is_for_runs_that_read(run: Run, tmp_path: Path) -> None:
         for option in ("--write", "--disposable"):
             told = run("conform", address, option, "--resume", str(tmp_path / "j"))
             assert told.code == 2
-            assert "--resume continues only runs that just read" in told.err
+            assert "--resume continues only runs that change nothing" in told.err
     assert [*tmp_path.iterdir()] == []
 
 

@@ -114,7 +114,7 @@ def test_kafkas_tool_takes_a_plan(
         ran = CliRunner().invoke(app, ["answers", str(out), "--reset-plan", str(plan)])
         assert ran.exit_code == 0, ran.output
         assert f"{2 * len(GROUPS)} offsets of {len(GROUPS)} groups." in ran.output
-        assert "Left out: 0 not known, 1 with a transaction pending, 2 of groups" in ran.output
+        assert "Left out: 0 unknown, 1 pending in a transaction, 2 of groups" in ran.output
         commit(address, 3)
         lost = committed(address)
         asked = ("--reset-offsets", "--all-groups", "--execute", "--from-file")

@@ -168,5 +168,5 @@ def test_what_is_not_a_range_is_said(text: str, tmp_path: Path) -> None:
 
 def test_no_ports_where_no_listeners_are_opened(tmp_path: Path) -> None:
     command = ["tap", "--upstream", "b:1", "--out", str(tmp_path), "--ports", "5-9"]
-    with pytest.raises(InputError, match="with --keep-addresses there are none"):
+    with pytest.raises(InputError, match="--keep-addresses uses no such listeners"):
         CliRunner().invoke(app, [*command, "--keep-addresses"], catch_exceptions=False)

@@ -103,6 +103,6 @@ def test_a_capture_that_cannot_be_rotated_goes_on(
 
 def test_what_is_kept_holds_two_files(tmp_path: Path) -> None:
     command = ["tap", "--upstream", "b:1", "--out", str(tmp_path / "out")]
-    with pytest.raises(InputError, match="2 files of --rotate 64 at least, got 127"):
+    with pytest.raises(InputError, match="at least 2 times --rotate 64, got 127"):
         CliRunner().invoke(app, [*command, "--keep-mib", "127"], catch_exceptions=False)
     assert not (tmp_path / "out").exists()

@@ -26,9 +26,9 @@ def test_the_command_says_numbers_as_they_are_said() -> None:
     assert _log_summary(ONE) == "1 record in 1 batch of 1 partition, 1 byte; 1 place is damaged"
     assert _log_summary(GROWN) == (
         "3,000 records in 20 batches of 5 partitions, 2,000 bytes; 3 partitions had nothing new; "
-        "2 partitions no longer had the next offsets to read; "
+        "2 partitions no longer contained the next offsets to read; "
         "1 partition ended before the next offset to read; "
-        "2 directories were left out; the report has the reasons"
+        "2 directories were left out; the report lists the reasons"
     )
 
 

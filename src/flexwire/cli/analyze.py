@@ -77,14 +77,16 @@ def _properties(
     "--out",
     required=True,
     metavar="OUT",
-    help="The directory for the tables and report.html: a path, or s3://, gs:// or abfs://.",
+    help="The directory for the tables and report.html: a local path, or an s3://, gs:// or "
+    "abfs:// URL.",
 )
 @click.option(
     "--tables",
     type=click.Choice(_TABLES),
     default=PARQUET,
     show_default=True,
-    help="Write tables that are replaced as a whole, or Delta or Iceberg tables that grow.",
+    help="Write Parquet tables, which the next analysis replaces, or Delta or Iceberg tables, to "
+    "which --append adds rows.",
 )
 @click.option(
     "--format",
@@ -106,8 +108,8 @@ def _properties(
 @click.option(
     "--iceberg-catalog",
     metavar="CATALOG.DATABASE",
-    help="With --tables iceberg: a catalog of pyiceberg's configuration and a database in it. By "
-    "default the catalog is a file in OUT.",
+    help="With --tables iceberg: a catalog from pyiceberg's configuration, and a database in "
+    "that catalog. By default, the catalog is a file in OUT.",
 )
 @click.option(
     "--iceberg-property",
@@ -140,8 +142,8 @@ def _properties(
     metavar="RELEASE",
     help=(
         "The release of the captured brokers, if you know it. A few releases changed the layout "
-        "of a version without giving it a new number. flexwire then uses the layout of this "
-        "release."
+        "of a message version but kept its number. For such a version, flexwire uses the layout "
+        "of this release."
     ),
 )
 @master_option
@@ -177,9 +179,8 @@ def _properties(
 @click.option(
     "--answers",
     metavar="NAMES",
-    help='Which questions of operators to answer: "all", "none", or names with commas between '
-    "them; docs/answers.md lists them. The default is the answers about logs, if the input "
-    "contains logs.",
+    help='The answers to compute: "all", "none", or names separated by commas. docs/answers.md '
+    "lists the names. The default is the answers about logs, if the input contains logs.",
 )
 @labels_option
 @timezone_option
@@ -208,7 +209,7 @@ def _properties(
     "--max-ratio",
     type=click.IntRange(min=1),
     help=(
-        "The largest number of inflated bytes of record batches for each captured byte; by default "
+        "The largest ratio of inflated bytes in record batches to captured bytes; by default "
         "1024. If all batches together exceed this ratio, flexwire leaves out and counts each "
         "batch that exceeds it."
     ),
@@ -245,28 +246,31 @@ def analyze(
 ) -> None:
     """Decode captures and logs on Spark, and write tables and a report.
 
-    PATHS are captures (pcap or pcapng, also gzipped), brokers' log segments, and brokers' request
-    logs (kafka-request.log*, also gzipped or in containers' JSON). They can also be directories of
-    such files (a broker's log.dirs, or one partition's directory) and patterns; - is standard
-    input. They are on this machine or in an object store (s3://bucket/captures/ or
-    'gs://bucket/*.pcapng'). docs/request-logs.md lists what request logs lack.
+    PATHS are captures (pcap or pcapng, optionally gzipped), brokers' log segments, and brokers'
+    request logs (kafka-request.log*, optionally gzipped or in the JSON of container logs). A path
+    can also be a directory of such files (a broker's log.dirs, or one partition's directory), a
+    pattern, or - for standard input. PATHS are local or in an object store (s3://bucket/captures/
+    or 'gs://bucket/*.pcapng'). docs/request-logs.md lists the data that request logs do not
+    contain.
 
-    OUT has tables/, facts.json and report.html. tables/ contains every connection, frame, message,
-    record, and log batch, as Parquet. report.html needs no network. The report, audit.csv and
-    audit.json list which client breaks on which release. Answers are in the report, in
-    tables/answers/ and, as CSV, in answers/.
+    OUT contains tables/, facts.json and report.html. tables/ contains every connection, frame,
+    message, record, and log batch, as Parquet. report.html works offline. The report, audit.csv and
+    audit.json list which clients break on which releases. The report, tables/answers/ and answers/
+    (as CSV) contain the answers.
 
-    On a cluster, all machines must have flexwire, and must see the captures and OUT under the same
-    paths. docs/cluster.md describes how to do this.
+    On a cluster, flexwire must be installed on all machines, and all machines must see the captures
+    and OUT under the same paths. docs/cluster.md describes the setup.
 
-    With --port or --broker, only connections with such an end are Kafka. Without these options, a
-    connection is Kafka if some of its bytes decode as Kafka. Other connections are only listed.
+    With --port or --broker, only connections to these ports or brokers count as Kafka. Without
+    these options, a connection counts as Kafka if some of its bytes decode as Kafka. All other
+    connections are only listed.
 
-    A finished analysis replaces an earlier output in OUT as a whole. If an analysis fails, the
-    earlier output does not change. tables/_SUCCESS exists once the tables are complete. On this
-    machine only you can read the output. In an object store, OUT/current.json names the output.
+    A finished analysis replaces the whole earlier output in OUT. If an analysis fails, the earlier
+    output does not change. tables/_SUCCESS exists once the tables are complete. A local output is
+    readable only by you. In an object store, OUT/current.json contains the path of the current
+    output.
 
-    With --append the Delta or Iceberg tables in OUT grow. Each analysis adds its rows once.
+    With --append, each analysis adds its rows to the Delta or Iceberg tables in OUT, exactly once.
     OUT/ledger lists all analyses. The report in OUT/runs covers only this analysis's input.
     """
     tables, output = _formats(tables, output, others["releases"], append=append)
@@ -307,7 +311,7 @@ def _formats(
 
     for release in releases:
         if (exact := catalog().release(release)) != release:
-            note(f"--release {release} is {exact}, the newest of it in the catalog")
+            note(f"--release {release} is {exact}, the newest such release in the catalog")
     if not isinstance(output, Format):
         note(f"--format {output} is now called --tables {output}; it still works")
         tables, output = output, Format.TEXT
@@ -374,7 +378,8 @@ def _print_summary(analysis: Analysis, out: str) -> None:
     if totals.skipped_packets:
         skipped = plural(totals.skipped_packets, "packet")
         print(
-            f"{skipped} skipped, because not TCP or not readable; the table packets has the reasons"
+            f"{skipped} skipped, because they are not TCP or cannot be read; the table packets "
+            "lists the reasons"
         )
     if analysis.facts.unreadable_files:
         print_line(_left_out(analysis.facts))
@@ -386,7 +391,8 @@ def _print_summary(analysis: Analysis, out: str) -> None:
 def _beyond_bounds(batches: int) -> str:
     subject = "1 record batch inflates" if batches == 1 else f"{batches:,} record batches inflate"
     return (
-        f"{subject} beyond a limit, so its records were not read; raise --batch-mib or --max-ratio"
+        f"{subject} beyond a limit, so the records inside were not read; raise --batch-mib or "
+        "--max-ratio"
     )
 
 
@@ -405,15 +411,21 @@ def _log_summary(logs: LogFacts) -> str:
         places = plural(logs.damaged, "place")
         parts.append(f"{places} {'is' if logs.damaged == 1 else 'are'} damaged")
     if logs.beyond_bounds:
-        holds = "1 of these holds" if logs.beyond_bounds == 1 else f"{logs.beyond_bounds:,} hold"
+        holds = (
+            "1 of these places contains"
+            if logs.beyond_bounds == 1
+            else f"{logs.beyond_bounds:,} of these places contain"
+        )
         parts.append(
-            f"{holds} batches that inflate beyond a limit; raise --batch-mib or --max-ratio"
+            f"{holds} batches that inflate beyond a limit, and were not read; raise --batch-mib "
+            "or --max-ratio"
         )
     if logs.known_partitions:
         parts.append(f"{plural(logs.known_partitions, 'partition')} had nothing new")
     if logs.gone_partitions:
         parts.append(
-            f"{plural(logs.gone_partitions, 'partition')} no longer had the next offsets to read"
+            f"{plural(logs.gone_partitions, 'partition')} no longer contained the next offsets "
+            "to read"
         )
     if logs.behind_count:
         parts.append(
@@ -422,7 +434,7 @@ def _log_summary(logs: LogFacts) -> str:
     if logs.left_out_count:
         directories = plural(logs.left_out_count, "directory", "directories")
         was = "was" if logs.left_out_count == 1 else "were"
-        parts.append(f"{directories} {was} left out; the report has the reasons")
+        parts.append(f"{directories} {was} left out; the report lists the reasons")
     return "; ".join(parts)
 
 
@@ -433,16 +445,16 @@ def _request_log_summary(logs: RequestLogFacts) -> str:
         (logs.forwarded, "forwarded to the controller, and therefore not counted"),
         (logs.refused, "refused, according to the brokers' own logs"),
         (logs.cut, "cut off after the header"),
-        (logs.text, "in an old text form that may not show what was requested"),
-        (logs.unused, "lines not used; the table packets has the reasons"),
+        (logs.text, "in the old text format, which may not show all fields of the request"),
+        (logs.unused, "lines not used; the table packets lists the reasons"),
     ]
     counts_text = "".join(f"; {count:,} {description}" for count, description in counts if count)
     only = (
-        "; all of these requests have a deprecated version, because the log level was INFO"
+        "; the log level was INFO, at which brokers log only requests with a deprecated version"
     ) * logs.only_deprecated
     if logs.is_empty:
         only += (
-            "; this says nothing about clients: at level INFO, brokers before 3.9.1 log no request"
+            "; this says nothing about clients: at level INFO, brokers before 3.9.1 log no requests"
         )
     counted = f"{plural(logs.requests, 'request')} in {plural(logs.lines, 'line')} of request logs"
     return f"{counted}{counts_text}{only}"
@@ -465,7 +477,7 @@ def _left_out(facts: Facts) -> str:
         "1 file was" if facts.unreadable_files == 1 else f"{facts.unreadable_files:,} files were"
     )
     more = "" if facts.unreadable_files == 1 else "; the report lists the others"
-    return f"{subject} not read and left out: {first.source}: {first.reason}{more}"
+    return f"{subject} unreadable and left out: {first.source}: {first.reason}{more}"
 
 
 def analysis_form(analysis: Analysis) -> dict[str, Any]:

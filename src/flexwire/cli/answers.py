@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     default=20,
     show_default=True,
-    help="How many rows of each answer to print as text.",
+    help="How many rows of each answer to print in text output.",
 )
 @click.option(
     "--reset-plan",
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     metavar="TIME",
     help=(
         "Only traffic captured at this time or later, such as 2026-11-22T10:00Z. A time without "
-        "a zone is UTC. In tables that grow, no file of an earlier day is read. Answers about "
-        "logs ignore this option."
+        "a zone is UTC. In Delta and Iceberg tables, no file of an earlier day is read. Answers "
+        "about logs ignore this option."
     ),
 )
 @click.option(
@@ -67,9 +67,9 @@ if TYPE_CHECKING:
 @click.option(
     "--no-sums",
     is_flag=True,
-    help="Compute the answers from all rows. Without this option, flexwire keeps the sums of each "
-    "day of tables that grow in OUT/sums. It uses them the next time if the files of the day "
-    "have not changed.",
+    help="Compute the answers from all rows. Without this option, flexwire stores the daily sums "
+    "of Delta and Iceberg tables in OUT/sums. It reuses the sums of a day until the files of "
+    "that day change.",
 )
 @labels_option
 @master_option
@@ -94,9 +94,9 @@ def answers(
     """Answer questions about the traffic in OUT, which is the output of an analysis.
 
     docs/answers.md lists the NAMES; the default is all of them. If the analysis stored an answer,
-    the command prints the stored answer. It computes all other answers on Spark from the tables,
-    and does not store them. With --labels, --since or --until, and for tables that grow, it
-    computes every answer. For tables that grow, it keeps the sums of each day.
+    the command prints the stored answer. The command computes all other answers on Spark from the
+    tables, and does not store them. With --labels, --since or --until, and for Delta and Iceberg
+    tables, it computes every answer. For Delta and Iceberg tables, it stores daily sums.
     """
     from flexwire.answers.asking.results import ALL
     from flexwire.answers.asking.time_span import TimeSpan
@@ -106,7 +106,7 @@ def answers(
     if reset_plan is not None:
         names = _plan_names(names)
     if format == "csv" and len(names) != 1:
-        raise click.UsageError("CSV can contain only one answer; give the name of one")
+        raise click.UsageError("CSV can contain only one answer; give exactly one name")
     results = stored_answers(
         out,
         names or ALL,
@@ -167,12 +167,12 @@ def _write_plan(result: AnswerResult, file: Path, *, is_json: bool) -> None:
 
     if result.count > len(result.rows):
         kept_rows = f"the analysis kept {len(result.rows):,} of {result.count:,} rows"
-        raise InputError(f"{kept_rows}: a plan of them would leave out groups without a count")
+        raise InputError(f"{kept_rows}, so a plan would lack an unknown number of groups")
     plan = reset_plan(result.rows)
     left_out = {"unknown": plan.unknown, "pending": plan.pending, "unwritable": plan.unwritable}
     if not plan.offsets:
         counts = ", ".join(f"{count:,} {name}" for name, count in left_out.items())
-        raise InputError(f"no offset is known for a plan; left out: {counts}")
+        raise InputError(f"the plan would be empty, because no offset is known; left out: {counts}")
     with OutputDirectory(str(file.absolute().parent)).writing(file.name) as growing:
         growing.write_text(plan.text, encoding="utf-8", newline="")
     if is_json:
@@ -181,13 +181,13 @@ def _write_plan(result: AnswerResult, file: Path, *, is_json: bool) -> None:
         return
     print_line(f"{file}: {plural(plan.offsets, 'offset')} of {plural(plan.groups, 'group')}.")
     print(
-        f"Left out: {plan.unknown:,} not known, {plan.pending:,} with a transaction pending, "
-        f"{plan.unwritable:,} of groups whose name has a line break."
+        f"Left out: {plan.unknown:,} unknown, {plan.pending:,} pending in a transaction, "
+        f"{plan.unwritable:,} of groups whose name contains a line break."
     )
     print_line(
-        "Stop the members of these groups, then run kafka-consumer-groups --reset-offsets "
-        f"--from-file {file} --all-groups --dry-run and count its rows: it ends with status 0 "
-        "even if something fails. --execute sets the offsets."
+        "Stop the members of these groups. Then run kafka-consumer-groups --reset-offsets "
+        f"--from-file {file} --all-groups --dry-run and count the rows that it prints, because "
+        "it exits with 0 even if a row fails. --execute sets the offsets."
     )
 
 

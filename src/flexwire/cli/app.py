@@ -250,7 +250,7 @@ def capture() -> None:
 
 @app.group()
 def records() -> None:
-    """Work with the log files of brokers."""
+    """Work with brokers' log files."""
 
 
 @app.group("tables")
@@ -260,7 +260,7 @@ def tables_group() -> None:
 
 @app.group("vectors")
 def vectors_group() -> None:
-    """Test a codec with vectors of Apache Kafka."""
+    """Test a codec with test vectors from Apache Kafka."""
 
 
 for command in (

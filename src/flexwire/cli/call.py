@@ -54,7 +54,7 @@ def limit_cpu_time(seconds: float, subject: str) -> Iterator[None]:
         yield
         return
     too_long = CallError(
-        f"{subject} took more than {seconds:g} s; give more time with --timeout SECONDS"
+        f"{subject} took more than {seconds:g} s; set a higher limit with --timeout SECONDS"
     )
     reached = False
 
@@ -84,7 +84,7 @@ ANSWER_BYTES = 8 * _MIB
 """The default limit for the size of a response. The limit is low because one byte may become 100
 bytes of objects.
 """
-_TO_SHOW = "to decode and print the answer"
+_TO_SHOW = "decoding and printing the answer"
 _INSIST = "use --any-version to send it anyway"
 # An int16 has fewer digits.
 _DIGITS = re.compile(r"[0-9]{1,9}")
@@ -122,7 +122,8 @@ class _CallOptions:
     default=_LATEST,
     show_default=True,
     metavar="N|latest",
-    help='The message version; "latest" is the newest that both the broker and flexwire know.',
+    help='The message version; "latest" is the newest version that both the broker and flexwire '
+    "know.",
 )
 @click.option(
     "--any-version",
@@ -215,10 +216,10 @@ def call(
 ) -> None:
     """Send a request to a broker and print its answer as JSON.
 
-    ADDRESS is HOST:PORT of a broker, or several with commas between them. MESSAGE is the name of a
-    request, such as Metadata. JSON is the body of the request: the JSON text, the path of a file,
-    or - for standard input. Fields that you leave out get their defaults. Records are base64, or
-    JSON: a list of {"key": …, "value": …, "headers": …}.
+    ADDRESS is HOST:PORT of a broker, or of several brokers, separated by commas. MESSAGE is the
+    name of a request, such as Metadata. JSON is the body of the request: the JSON text, the path of
+    a file, or - for standard input. Fields that you leave out get their defaults. Give records as
+    base64 or as JSON: a list of {"key": …, "value": …, "headers": …}.
 
     \b
     flexwire call localhost:9092 Metadata '{"topics": null}' --version 12
@@ -228,8 +229,8 @@ def call(
 
     A request needs --yes unless flexwire knows that it only reads. If the answer has an error code,
     the command names the error in the answer and on standard error, and exits with 1. It also exits
-    with 1 if the answer is not Kafka's: it prints the part that it read, and says on standard error
-    where the answer deviates.
+    with 1 if the answer deviates from Kafka's protocol. In this case, it prints the part that it
+    could read, and reports on standard error where the answer deviates.
     """  # noqa: D301 - click needs the character itself
     if sum((message is not None, requests is not None, apis)) != 1:
         raise click.UsageError("give one of MESSAGE, --requests and --apis")
@@ -407,9 +408,9 @@ def _print_explanation(answer: BrokerAnswer) -> None:
 
 # Advice for error codes, by their names.
 _HINTS = {
-    "NOT_LEADER_OR_FOLLOWER": "--to leader:TOPIC-PARTITION sends it to the leader",
-    "NOT_COORDINATOR": "--to group:ID or transaction:ID sends it to the coordinator",
-    "NOT_CONTROLLER": "--to controller sends it to the active controller",
+    "NOT_LEADER_OR_FOLLOWER": "--to leader:TOPIC-PARTITION sends the request to the leader",
+    "NOT_COORDINATOR": "--to group:ID or transaction:ID sends the request to the coordinator",
+    "NOT_CONTROLLER": "--to controller sends the request to the active controller",
 }
 
 
@@ -433,7 +434,7 @@ def _print_apis(broker: Broker, output: Format | None) -> None:
         print(json.dumps(form, ensure_ascii=False, indent=2))
         return
     named = ", ".join(releases) or "no release in the catalog"
-    print_line(f"{broker.address}: the versions are those of {named}")
+    print_line(f"{broker.address}: the versions match {named}")
     print(f"{'key':>5}  {'API':38}  {'broker':9}  {'usable':9}  request")
     for row in rows:
         name = row["api"] or "(not in the catalog)"

@@ -41,17 +41,17 @@ def capture_open(
 ) -> None:
     """Decrypt the TLS connections in captures.
 
-    PATHS are captures (pcap or pcapng, also gzipped), directories of captures, patterns, or - for
-    standard input. If the key logs have the secrets of a TLS connection, the command writes the
-    data as if the client had not used TLS, with the same addresses and times. All other packets are
-    written unchanged.
+    PATHS are captures (pcap or pcapng, optionally gzipped), directories of captures, patterns, or -
+    for standard input. If the key logs contain the secrets of a TLS connection, the command writes
+    the data as if the client had not used TLS, with the same addresses and times. All other packets
+    are written unchanged.
 
-    The capture must include the handshake of each connection. flexwire opens TLS 1.2 and 1.3 with
-    AES-GCM and ChaCha20-Poly1305. The command counts the connections that it cannot decrypt, and
-    prints the reasons.
+    The capture must include the handshake of each connection. flexwire decrypts TLS 1.2 and 1.3
+    with AES-GCM and ChaCha20-Poly1305. The command counts the connections that it cannot decrypt,
+    and prints the reasons.
 
-    The written captures are not encrypted, so only you may read the files. docs/tls-captures.md
-    describes how to log secrets.
+    The written captures are not encrypted, so the files are readable only by you.
+    docs/tls-captures.md describes how to log secrets.
     """
     from flexwire.capture.tls.captures import open_sources, read_key_logs
     from flexwire.storage.file_search import list_captures

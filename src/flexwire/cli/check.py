@@ -30,9 +30,10 @@ _OPTIONS = (
         "mode",
         type=click.Choice(["strict", "legacy", "kip", "draft"]),
         help=(
-            "Which specs are valid: those that Kafka's generator reads (strict), also those of old "
-            "releases (legacy), those of KIP-482 (kip), or those of its first draft (draft). The "
-            "default is the mode in the configuration, or strict if the configuration has no mode."
+            "The specs to accept: specs that Kafka's generator reads (strict), specs from old "
+            "releases too (legacy), specs as in KIP-482 (kip), or as in the first draft of "
+            "KIP-482 (draft). The default is the mode in the configuration, or strict if the "
+            "configuration does not set a mode."
         ),
     ),
     click.option(

@@ -50,13 +50,13 @@ class ConformanceFormat(StrEnum):
 @click.option(
     "--release",
     shell_complete=release_names,
-    help="The release of Apache Kafka to compare with. The default is the newest that flexwire "
-    "knows.",
+    help="The release of Apache Kafka to compare with. The default is the newest release that "
+    "flexwire knows.",
 )
 @click.option(
     "--apis",
     metavar="NAME,…",
-    help="Test only these APIs: names or api keys, with commas between them.",
+    help="Test only these APIs: names or api keys, separated by commas.",
 )
 @click.option(
     "--hostile",
@@ -70,9 +70,9 @@ class ConformanceFormat(StrEnum):
     "--write",
     is_flag=True,
     help="Also send requests that change something. These requests use only a topic, groups and "
-    "a transactional id with new names, which the run creates itself. The topic and the "
-    "groups are removed afterwards, also if the run is interrupted. If the cluster never had "
-    "a group or a transaction, it creates its internal topics.",
+    "a transactional id with new names, which the run creates itself. The topic and the groups "
+    "are removed afterwards, also if the run is interrupted. If the cluster has never had a "
+    "group or a transaction, these requests make it create its internal topics.",
 )
 @click.option(
     "--disposable",
@@ -108,8 +108,8 @@ class ConformanceFormat(StrEnum):
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help=(
-        "Also write an SVG badge that says in how many cases the broker answered as Apache Kafka "
-        "does."
+        "Also write an SVG badge with the number of cases in which the broker answered as Apache "
+        "Kafka does."
     ),
 )
 @click.option(
@@ -166,26 +166,27 @@ def conform(
     ADDRESS is HOST:PORT of one broker. The command tests each API in each version that the broker
     offers. For each version, it sends a plain request, a request with unknown tagged fields, a
     request without a client id, a request with empty lists and a request with long lists. It also
-    sends the versions just below and just above the offered ones. Without --write, it sends only
-    requests that change nothing, about names that do not exist. --dry-run lists these requests.
+    sends requests in the versions just below and just above the offered versions. Without --write,
+    it sends only requests that change nothing and that ask about names that do not exist. --dry-run
+    lists these requests.
 
     The command checks the bytes of each response: the correlation id, the header version, the
     fields, the end, and the names that the request asked about. An error code is not a deviation.
-    If the response says that a permission is missing or a feature is off, it is not checked
-    further. Exits with 100 if the broker breaks a rule. The broker of --against does not change the
-    exit code.
+    If a response reports a missing permission or a disabled feature, the command does not check the
+    response further. Exits with 100 if the broker breaks a rule. The second broker (--against) does
+    not affect the exit code.
     """
     if against_config is not None and against is None:
         raise click.UsageError("--against-config needs --against")
     files = (html, badge, against, resume)
     if dry_run and (any(one is not None for one in files) or output is ConformanceFormat.JUNIT):
         raise click.UsageError(
-            "--dry-run has no result: leave out --against, --badge, --html, --resume and "
+            "--dry-run produces no result: leave out --against, --badge, --html, --resume and "
             "--format junit"
         )
     if (write or disposable) and resume is not None:
         raise click.UsageError(
-            "--resume continues only runs that just read; leave out --write and --disposable"
+            "--resume continues only runs that change nothing; leave out --write and --disposable"
         )
     asking = _asking(release, apis, hostile=hostile, write=write, disposable=disposable)
     config = reach(ConnectionOptions(**reaching))

@@ -49,8 +49,9 @@ _OPTIONS = (
         "--command-config",
         type=_FILE,
         help=(
-            "A client's properties file, as Kafka's own tools read it: TLS and SASL, PEM and "
-            "PKCS #12. The command lists the settings that it does not use."
+            "A client's properties file for Kafka's own tools, with settings for TLS and SASL "
+            "and key files in PEM or PKCS #12. The command lists the settings that it does not "
+            "use."
         ),
     ),
     click.option(
@@ -76,8 +77,8 @@ _OPTIONS = (
     click.option(
         "--password-file",
         metavar="FILE",
-        help="The file whose first line is the password, or - for standard input. Without it, "
-        "the command asks for the password.",
+        help="A file whose first line is the password, or - for standard input. Without this "
+        "option, the command asks for the password.",
     ),
     click.option("--client-id", help="The client id in request headers.  [default: flexwire]"),
     click.option(
@@ -85,8 +86,8 @@ _OPTIONS = (
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
         help=(
-            "How many seconds a broker may take to respond, and this command to decode and print "
-            "the response.  [default: 30]"
+            "The time limit in seconds, for the broker to respond and for this command to decode "
+            "and print the response.  [default: 30]"
         ),
     ),
 )

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     type=click.Choice(Format, case_sensitive=False),
     default=Format.JSON,
     show_default="json",
-    help="The format: the JSON form, or text for people with the names of error codes.",
+    help="The format: JSON, or text for people, which includes the names of error codes.",
 )
 @takes_standard_input("words", "request", specs=spec_name)
 def decode(
@@ -91,7 +91,8 @@ def decode(
     """Decode one MESSAGE, or a whole frame, and print its JSON form.
 
     Without --frame, DATA is the message alone, without a request or response header. With --frame,
-    DATA is header and body together, and the output also has records and the names of error codes.
+    DATA is header and body together, and the output also includes records and the names of error
+    codes.
 
     DATA is hex, a hex dump, base64, the path of a file, or - for standard input.
 
@@ -240,7 +241,7 @@ def _print_frame(form: dict[str, Any], output: Format, *, compact: bool) -> None
     where = f"{form['where']}: " if "where" in form else ""
     withheld = withheld_note(form.get("withheldCredentials", 0))
     size = "unknown size" if form["length"] is None else plural(form["length"], "byte")
-    here = f", of which {form['present']} are here" if "present" in form else ""
+    here = f", of which {form['present']} are present" if "present" in form else ""
     print_line(f"{where}{form['frame']} of {size}{here}{withheld}")
     # The header has no name of its own, and its version is next to its JSON.
     if "header" in form:

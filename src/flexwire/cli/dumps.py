@@ -197,7 +197,10 @@ def _joined(lines: list[_DumpLine | None], base: int, order: Callable[[bytes], b
         at = _offset(line, base)
         if lines[index - 1] is None and last:
             if at > MOST_BYTES:
-                raise DumpError(f"line {line.number} begins at byte {at}, beyond {MOST_BYTES}")
+                raise DumpError(
+                    f"line {line.number} begins at byte {at}, but a dump has at most "
+                    f"{MOST_BYTES} bytes"
+                )
             data += last * ((at - len(data)) // len(last))
         if at != len(data):
             raise DumpError(
@@ -216,7 +219,7 @@ def _offset(line: _DumpLine, base: int) -> int:
     try:
         return int(line.offset, base)
     except ValueError:
-        raise DumpError(f"line {line.number} begins with {line.offset}") from None
+        raise DumpError(f"line {line.number}: expected an offset, got {line.offset}") from None
 
 
 def _content(line: _DumpLine, most: int) -> bytes:
@@ -227,7 +230,7 @@ def _content(line: _DumpLine, most: int) -> bytes:
             break
         data, at = data + bytes.fromhex(match[2]), match.end()
     if line.content and not data:
-        raise DumpError(f"line {line.number} has no bytes in hex")
+        raise DumpError(f"line {line.number} contains no bytes in hex")
     return data
 
 

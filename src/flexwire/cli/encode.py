@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 @click.option(
     "--defaults",
     is_flag=True,
-    help="Fields that are missing in JSON get the default from the spec.",
+    help="Fields that are missing from JSON get the default from the spec.",
 )
 @format_option
 @takes_standard_input("source", specs=spec_name)
@@ -81,13 +81,13 @@ def encode(
     try:
         value = message_class.from_json(read_json(source), number, defaults=defaults)
     except MissingFieldsError:
-        note("use --defaults to fill in the defaults of the spec")
+        note("use --defaults to fill in the defaults from the spec")
         raise
     encoded = value.encode(number, encoding=encoding)
     lost = dict.fromkeys(_left_out(value, message_class.definition.schema(number)))
     if lost:
         names = " and ".join([", ".join([*lost][:-1]), [*lost][-1]] if len(lost) > 1 else lost)
-        note(f"version {number} does not have {names}; the spec allows leaving it out")
+        note(f"version {number} does not contain {names}; the spec permits this omission")
     if output is Format.JSON:
         form = {
             "message": message_class.entry.name,

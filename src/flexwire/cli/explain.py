@@ -65,8 +65,8 @@ _WIDTH = 8
     "--size",
     metavar="N",
     help=(
-        "Explain N, a size from an error in a log. N is a number, 0x and hex "
-        "digits, or four characters. Give no other option or argument with it."
+        "Explain N, a size from an error in a log. N is a number, 0x and hex digits, or four "
+        "characters. Do not give any other option or argument."
     ),
 )
 @takes_standard_input("words", "request", specs=spec_name)
@@ -89,9 +89,9 @@ def explain(
     Prints an annotated hex dump: offset, bytes, field path, type, value, and the names of error
     codes. It also explains records, unless they are compressed.
 
-    DATA is hex, a hex dump, base64, the path of a file, or - for standard input. If the bytes have
-    an error, the command explains all bytes before the error. It then prints the error on standard
-    error and exits with 1.
+    DATA is hex, a hex dump, base64, the path of a file, or - for standard input. If the bytes
+    contain an error, the command explains all bytes before the error. It then prints the error on
+    standard error and exits with 1.
 
     \b
     flexwire explain MetadataRequest 00010000 --version 12

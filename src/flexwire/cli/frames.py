@@ -106,7 +106,7 @@ def raise_first(frames: list[ShownFrame], framing: FramingOptions) -> None:
         if framing.is_guessed and not frame.is_surely_a_request:
             note(
                 "the bytes were read as a request; if they are a response, add --api API "
-                "--version N, or --request DATA with its request"
+                "--version N, or --request DATA with the bytes of the request"
             )
         raise frame.error
 
@@ -194,7 +194,8 @@ def read_frames(
     if framing.frame_number is not None:
         if framing.frame or framing.api or framing.request or framing.no_length:
             raise click.UsageError(
-                "--frame-number reads the message from the frame; leave out the other options"
+                "--frame-number finds the frame in a capture; leave out --frame, --api, "
+                "--request and --no-length"
             )
         with save_input(capture_name) if data == "-" else nullcontext(Path(data)) as path:
             return frames_of_packet(path, framing.frame_number)
@@ -211,7 +212,7 @@ def frames_of(
     if framing.frame_number is not None:
         raise click.UsageError("--frame-number reads a capture, so leave out --lines")
     if not raw:
-        raise InputError("DATA is empty; a frame is a header and a body")
+        raise InputError("DATA is empty; expected a frame with a header and a body")
     request = None if framing.request is None else read_bytes(framing.request, notation)
     return read_frame_bytes(
         raw, version, api=framing.api, request=request, has_length=not framing.no_length
@@ -325,7 +326,8 @@ def needed_version(message_class: type[Message], version: int | str | None) -> i
     """Return the version for a message without a header. The user must have given it."""
     if version is None:
         raise click.UsageError(
-            "--version is missing: give the version of the message, --version 12 or latest"
+            "--version is missing: give the version of the message, such as --version 12 or "
+            "--version latest"
         )
     return version_of(message_class, version)
 

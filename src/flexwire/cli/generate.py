@@ -68,8 +68,8 @@ _NAME_LETTERS: Final = 16
     "--corpus",
     type=click.Path(file_okay=False, path_type=Path),
     help=(
-        "Write each message to its own file in this directory, as libFuzzer and atheris read "
-        "them. Existing files are kept."
+        "Write each message to its own file in this directory, in the format that libFuzzer and "
+        "atheris read. Existing files are kept."
     ),
 )
 @click.option(
@@ -100,11 +100,11 @@ def generate(
 ) -> None:
     """Generate random messages of one version, valid or nearly valid.
 
-    A valid message has random values in every field, and unknown tagged fields. A line of JSON
-    contains the message, the version, the bytes as hex, and the JSON form as body. With --frame, it
-    also contains the header. With --hostile, the line contains a description of the damage instead
-    of body and header, and the error of flexwire's strict decoder. The error is null if the decoder
-    accepts the bytes.
+    A valid message has random values in every field, and unknown tagged fields. Each line of JSON
+    contains the message, the version, the bytes as hex, and the JSON form as body. With --frame,
+    the line also contains the header. With --hostile, the line contains a description of the damage
+    instead of body and header, and the error from flexwire's strict decoder. The error is null if
+    the decoder accepts the bytes.
     """
     from flexwire.atomic_files import write_together
     from flexwire.facts.units import plural

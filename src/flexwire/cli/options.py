@@ -83,7 +83,7 @@ catalog_option = click.option(
     expose_value=False,
     is_eager=True,
     callback=_use_catalog,
-    help="Use the catalog of message specs in this directory, which 'schema import' wrote.",
+    help="Use the catalog of message specs that 'schema import' wrote to this directory.",
 )
 message_argument = click.argument("message", shell_complete=message_names)
 
@@ -99,7 +99,9 @@ class _Version(click.ParamType):  # type: ignore[type-arg]  # generic only for m
         if value == LATEST or isinstance(value, int):
             return value
         if not re.fullmatch(r"\d{1,5}", value) or int(value) > HIGHEST:
-            self.fail(f"{value!r} is not a version: 0 to {HIGHEST}, or {LATEST}", param, ctx)
+            self.fail(
+                f"{value!r} is not a version: expected 0 to {HIGHEST}, or {LATEST}", param, ctx
+            )
         return int(value)
 
 
@@ -121,30 +123,31 @@ stable_version_option = click.option(
 release_option = click.option(
     "--release",
     shell_complete=release_names,
-    help="The Kafka release whose layout to use. The default is the newest release with the "
+    help="The Kafka release whose layout to use. The default is the newest release that has the "
     "version.",
 )
 optional_version_option = click.option(
     "-V",
     "--version",
     type=_Version(),
-    help='The message version; "latest" is the newest version of MESSAGE. Leave it out for the '
-    "frame of a request, which contains its version.",
+    help='The message version; "latest" is the newest version of MESSAGE. Leave this option '
+    "out for the frame of a request, because the frame contains the version.",
 )
 _specs_option = click.option(
     "--specs",
     metavar="PATH",
     multiple=True,
-    help="Look for MESSAGE in other specs: a file, a directory, a jar, a source tree, REV:PATH of "
-    "git, release:NAME, or - for standard input.",
+    help="Look for MESSAGE in other specs: a file, a directory, a jar, a source tree, REV:PATH "
+    "in git, release:NAME, or - for standard input.",
 )
 _specs_mode_option = click.option(
     "--specs-mode",
     type=click.Choice(["strict", "legacy", "kip", "draft"]),
     default="strict",
     show_default=True,
-    help="Which specs are valid: those that Kafka's generator reads (strict), also those of old "
-    "releases (legacy), those of KIP-482 (kip), or those of its first draft (draft).",
+    help="The specs to accept: specs that Kafka's generator reads (strict), specs from old "
+    "releases too (legacy), specs as in KIP-482 (kip), or as in the first draft of KIP-482 "
+    "(draft).",
 )
 
 # Commands that write the specs that they read have this option, because a first draft cannot be
@@ -154,8 +157,8 @@ read_mode_option = click.option(
     type=click.Choice(["strict", "legacy", "kip"]),
     default="strict",
     show_default=True,
-    help="Which specs are valid: those that Kafka's generator reads (strict), also those of old "
-    "releases (legacy), or those of KIP-482 (kip).",
+    help="The specs to accept: specs that Kafka's generator reads (strict), specs from old "
+    "releases too (legacy), or specs as in KIP-482 (kip).",
 )
 
 
@@ -174,12 +177,12 @@ encoding_option = click.option(
     default="kafka",
     show_default=True,
     callback=_to_encoding,
-    help="The encoding: Kafka's own; that of KIP-482's second draft (interleaved) or first "
-    "draft (optional-buffers); no version with compact types and tagged fields (fixed), or "
-    "every version (flexible).",
+    help="The encoding: Kafka's own (kafka), the encoding in the second draft (interleaved) or "
+    "first draft (optional-buffers) of KIP-482, or Kafka's own with every version treated as not "
+    "flexible (fixed) or as flexible (flexible).",
 )
 lenient_option = click.option(
-    "--lenient", is_flag=True, help="Accept all bytes that Kafka's Java accepts."
+    "--lenient", is_flag=True, help="Accept all bytes that Kafka's Java code accepts."
 )
 notation_option = click.option(
     "--as",
@@ -188,8 +191,8 @@ notation_option = click.option(
     default=Notation.AUTO,
     show_default="auto",
     help=(
-        "The notation of the bytes. auto reads hex and hex dumps. It reads any other text as "
-        "base64, and any other file as raw bytes."
+        "The notation of the bytes. auto recognizes hex and hex dumps, and reads other text as "
+        "base64 and other files as raw bytes."
     ),
 )
 format_option = click.option(
@@ -215,7 +218,7 @@ class _MemorySize(click.ParamType):  # type: ignore[type-arg]  # generic only fo
         if match is None:
             self.fail(f"{value!r} is not a size such as 512m or 4g", param, ctx)
         if int(match[1]) * (1024 if match[2] == "g" else 1) < self._least_mib:
-            self.fail(f"{value} is too little; Spark needs {self._least_mib}m", param, ctx)
+            self.fail(f"{value} is too little; Spark needs at least {self._least_mib}m", param, ctx)
         return match[0]
 
 
@@ -224,13 +227,13 @@ memory_option = click.option(
     type=_MemorySize(512),
     default=DEFAULT_MEMORY,
     show_default=True,
-    help="How much memory Java gets for the analysis; on a cluster, the Java of the driver.",
+    help="The memory of the Java process for the analysis; on a cluster, the memory of the driver.",
 )
 worker_memory_option = click.option(
     "--worker-memory",
     type=_MemorySize(1024),
-    help="How much address space each Python worker may have (one worker runs on each processor). "
-    "By default there is no limit.",
+    help="The limit for the address space of each Python worker (one worker runs on each "
+    "processor). By default, there is no limit.",
 )
 batch_mib_option = click.option(
     "--batch-mib",
@@ -254,8 +257,8 @@ labels_option = click.option(
     "--labels",
     metavar="FILE",
     help=(
-        "A CSV with the header client_id,team. The audit then shows the team of each client. Every "
-        "answer with one row for each client also shows the team."
+        "A CSV file with the header client_id,team. The audit then shows the team of each "
+        "client. Every answer with one row for each client also shows the team."
     ),
 )
 
@@ -265,7 +268,7 @@ timezone_option = click.option(
     metavar="ZONE",
     default=DEFAULT_ZONE,
     show_default=True,
-    help='For request logs: the time zone of times without one, such as "Europe/Berlin" or '
+    help='For request logs: the time zone of times that have no zone, such as "Europe/Berlin" or '
     '"+02:00".',
 )
 
@@ -288,7 +291,7 @@ def find_message(
     if not specs:
         names, request = catalog().names(), f"{name}Request"
         if name not in names and request in names:
-            note(f"{name} is read as {request}; its answer is {name}Response")
+            note(f"{name} is read as {request}; to read its response, give {name}Response")
             name = request
         return message(name, release)
     if release is not None:
@@ -398,7 +401,7 @@ def standard_input() -> IO[bytes]:
     if sys.stdin is None:
         raise InputError("standard input is closed")
     if sys.stdin.buffer.isatty():
-        note("reading standard input, until its end (Ctrl-D)")
+        note("reading standard input until it ends (Ctrl-D)")
     return sys.stdin.buffer
 
 
@@ -501,7 +504,7 @@ def _slip(text: str) -> str:
 def _note_slip(text: str, source: str, notation: str) -> None:
     """Print a note that a string that is almost hex was read in another way."""
     if slip := _slip(text):
-        note(f"{source} is read as {notation}, and looks like hex{slip}")
+        note(f"{source} is read as {notation}, but looks like hex{slip}")
 
 
 def _exists(path: Path) -> bool:

@@ -49,7 +49,7 @@ _PARTS = {
 )
 @click.option("--deep", is_flag=True, help="Also show the records of each batch.")
 @click.option(
-    "--offsets", type=OffsetRange(), help="Only these offsets: A-B, both included, A-, -B or A."
+    "--offsets", type=OffsetRange(), help="Only these offsets: A-B (both included), A-, -B or A."
 )
 @click.option(
     "--time",
@@ -68,15 +68,15 @@ _PARTS = {
 @click.option(
     "--decode",
     type=click.Choice(DECODER_NAMES),
-    help="Decode records as records of this internal topic; by default, the topic that the "
-    "directory is named after. Implies --deep.",
+    help="Decode records as records of this internal topic. The default is the topic in the name "
+    "of the directory. Implies --deep.",
 )
 @click.option(
     "--release",
     help=(
-        "The Kafka release that wrote the logs. flexwire uses its layouts of internal topics and "
-        "control records. 4.0 means the newest 4.0. The default is the newest layout that fits. "
-        "Implies --deep."
+        "The Kafka release that wrote the logs. flexwire uses this release's layouts of internal "
+        "topics and control records. 4.0 means the newest 4.0. The default is the newest layout "
+        "that fits. Implies --deep."
     ),
 )
 @click.option(
@@ -126,8 +126,8 @@ _PARTS = {
     "--show-credentials",
     is_flag=True,
     help=(
-        "Show the salts and keys of SCRAM and the secret configurations in the cluster's metadata. "
-        "By default, they are withheld."
+        "Show SCRAM salts and keys, and secret configurations, in the cluster's metadata. By "
+        "default, they are withheld."
     ),
 )
 @batch_mib_option
@@ -156,8 +156,9 @@ def records_dump(
 ) -> None:
     """Dump log segments and the other files of a broker's log directory.
 
-    FILES are *.log, *.index, *.timeindex, *.txnindex, *.snapshot (of producers), *.checkpoint (of
-    KRaft), leader-epoch-checkpoint, *-offset-checkpoint, or directories of these; - is a log.
+    FILES are *.log, *.index, *.timeindex, *.txnindex, *.snapshot (producer state), *.checkpoint
+    (KRaft), leader-epoch-checkpoint, *-offset-checkpoint, or directories of such files. A - reads a
+    log from standard input.
 
     The command shows the header of each batch and checks its crc. With --deep it also shows every
     record, cut to one line on a terminal. The command compares a log with its indexes. If a file is
@@ -169,7 +170,7 @@ def records_dump(
 
     if dialect is not None and any((decode, release, convention)):
         raise click.UsageError(
-            "--dialect sets the whole format; leave out --decode, --release and --headers"
+            "--dialect determines the whole format; leave out --decode, --release and --headers"
         )
     paths = list(_find_files(files))
     out = sys.stdout  # A progress bar uses standard output itself.

@@ -139,7 +139,7 @@ class TimeRange(click.ParamType):  # type: ignore[type-arg]  # generic only for 
         """Return the first and the last millisecond."""
         first, slash, last = value.partition("/")
         if not slash or not (first or last):
-            self.fail(f"{value!r} is not FROM/TO, with a time on one side at least", param, ctx)
+            self.fail(f"expected FROM/TO with at least one time, got {value!r}", param, ctx)
         try:
             times = _milliseconds(first, 0), _milliseconds(last, INT64_MAX)
         except ValueError:

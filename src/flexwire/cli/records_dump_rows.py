@@ -306,7 +306,7 @@ def kip82_rows(log: LogFile, options: DumpOptions) -> Iterator[Row]:
         head = log.read(at, ENTRY.size)
         size = ENTRY.size + ENTRY.unpack(head)[1] if len(head) == ENTRY.size else 0
         if not LEAST_SIZES[0] <= size <= log.size - at:
-            reason = "no message begins here, or the log ends within it"
+            reason = "no complete message begins here"
             yield finding_row(Damage(at, log.size - at, reason))
             return
         try:

@@ -60,13 +60,13 @@ def schema_bench(
 ) -> None:
     """Review a change to message specs on one page.
 
-    The page lists what the change breaks for OLD and for each release, new findings of lint, and
-    the changes in each version. It also lists header versions, the bytes of each changed message
-    before and after the change, and test vectors.
+    The page lists what the change breaks for OLD and for each release, new lint findings, and the
+    changes in each version. It also lists header versions, the bytes of each changed message before
+    and after the change, and test vectors.
 
-    OLD and NEW are a file, a directory, a jar (kafka-clients has the specs of its release),
-    REV:PATH, a path in a git revision, release:NAME, a release of the bundled catalog, or - for
-    standard input. Exits with 100 if something breaks.
+    OLD and NEW are each a file, a directory, a jar (kafka-clients contains the specs of its
+    release), REV:PATH (a path in a git revision), release:NAME (a release in the bundled catalog),
+    or - for standard input. Exits with 100 if something breaks.
     """
     from flexwire.specs.bench import compare_specs, formats
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--unstable",
     is_flag=True,
-    help="Also report changes to versions that OLD calls unstable.",
+    help="Also report changes to versions that OLD marks as unstable.",
 )
 @check_options
 @takes_standard_input(paths=spec_name, against=spec_name)
@@ -43,12 +43,12 @@ def schema_breaking(
 ) -> None:
     """Report what a change to message specs breaks.
 
-    NEW and OLD are a file, a directory, a jar (kafka-clients has the specs of its release),
-    REV:PATH, a path in a git revision, release:NAME, a release of the bundled catalog, or - for
-    standard input. NEW may also be OLDREV..NEWREV:PATH, which names both sides. The categories are
-    WIRE, JSON and SUPPORT. If a request in OLD has latestVersionUnstable, its highest version may
-    change. The command counts these changes but does not report them. Exits with 100 if something
-    breaks.
+    NEW and OLD are each a file, a directory, a jar (kafka-clients contains the specs of its
+    release), REV:PATH (a path in a git revision), release:NAME (a release in the bundled catalog),
+    or - for standard input. NEW can also be OLDREV..NEWREV:PATH, which gives both sides. The
+    categories are WIRE, JSON and SUPPORT. If a request in OLD has latestVersionUnstable, the
+    command counts the changes to its highest version but does not report them. Exits with 100 if
+    something breaks.
     """
     from flexwire.schema.editions import read_editions
     from flexwire.specs.breaking.report import compare
@@ -78,8 +78,8 @@ def _sides(paths: tuple[str, ...], against: tuple[str, ...]) -> tuple[list[str],
         if dots and colon and before and revision and not Path(path).exists():
             if revision.startswith("."):
                 reason = (
-                    "a range has two dots; instead of three dots, give the revision that 'git "
-                    "merge-base' prints"
+                    "expected a range with two dots, got three; to compare with the common "
+                    "ancestor, give the revision that 'git merge-base' prints"
                 )
                 raise click.UsageError(f"{path}: {reason}")
             old.append(f"{before}:{inside}")
@@ -87,5 +87,7 @@ def _sides(paths: tuple[str, ...], against: tuple[str, ...]) -> tuple[list[str],
         else:
             new.append(path)
     if not new or not old:
-        raise click.UsageError("give the new specs and those to compare with: NEW --against OLD")
+        raise click.UsageError(
+            "give the new specs and the specs to compare with: NEW --against OLD"
+        )
     return new, old

@@ -71,7 +71,7 @@ _BUNDLED = "the bundled specs"
     type=click.Choice(["strict", "legacy", "kip", "draft"]),
     default="strict",
     show_default=True,
-    help="Which specs are valid, as in 'schema breaking'.",
+    help="The specs to accept, as in 'schema breaking'.",
 )
 @click.option("--all", "whole", is_flag=True, help="Print every line of each table.")
 @click.option(
@@ -104,8 +104,8 @@ def schema_cost(
     measures one change: other specs (--specs), errors as tagged fields (--error-tags), or another
     encoding (--encoding, --against-encoding).
 
-    CAPTURE is a pcap or pcapng file, a directory of them, a pattern, or - for standard input. The
-    command counts the messages that it cannot compare, for each reason. Exits with 1 if no message
+    CAPTURE is a pcap or pcapng file, a directory of such files, a pattern, or - for standard input.
+    The command counts the messages that it cannot compare, by reason. Exits with 1 if no message
     was compared.
     """
     from flexwire.specs.cost import formats

@@ -38,18 +38,18 @@ _INDEX = "README.md"
 _INTRODUCTION = """
 # Every message
 
-{messages} messages of {count} Kafka releases, {oldest} to {newest}. Each page describes one API, or
-one message without an API. For each message it has:
+{messages} messages from {count} Kafka releases, {oldest} to {newest}. Each page describes one API,
+or one message without an API. For each message, the page lists:
 
-- its versions, which of them are flexible, and the header version before each;
-- which releases have which versions; brokers of the newest release accept no others;
-- the releases with another layout or other field names than the newest release with the version;
-  to use them, name the release: `flexwire.message(name, release)`;
+- its versions, which of them are flexible, and the header version of each;
+- the versions in each release; brokers of the newest release accept only the versions listed there;
+- the releases in which the layout or the field names differ from those in the newest release that
+  has the version; to use such a layout, give the release: `flexwire.message(name, release)`;
 - its structures with their fields. A structure is a class inside the message's class:
-  `FetchRequest.FetchTopic`. A field that is `maxWaitMs` in JSON is `max_wait_ms` in Python; "2+"
-  are versions from 2 on; an empty default is zero, false, empty, or for records null; an
-  *ignorable* field is left out of a version that lacks it, while a value for any other missing
-  field is an error; a *map key* is unique in its array by Kafka's rules.
+  `FetchRequest.FetchTopic`. A field that is `maxWaitMs` in JSON is `max_wait_ms` in Python. "2+"
+  means version 2 and later. An empty default is zero, false, an empty value, or, for records, null.
+  An *ignorable* field is left out of a version that lacks the field. A value for any other field
+  that the version lacks is an error. A *map key* must be unique in its array.
 """
 
 
@@ -84,13 +84,13 @@ def schema_docs(
 
     The guide describes every API and message, version by version. It shows the fields in wire
     order, the header versions, the releases that support a version, and the changes between any two
-    versions. The guide also has a search. Open index.html in a browser. The pages work offline.
+    versions. The guide can be searched. Open index.html in a browser. The pages work offline.
 
-    PATH is a file, a directory, a jar (kafka-clients has the specs of its release), REV:PATH, a
-    path in a git revision, release:NAME, a release of the bundled catalog, or - for standard input.
-    Without PATH, the guide covers all bundled messages. The command removes pages of an earlier run
-    whose message no longer exists. It never replaces a file that it did not write. If specs are
-    invalid, the command reports all errors, as lint does, and exits with 1.
+    PATH is a file, a directory, a jar (kafka-clients contains the specs of its release), REV:PATH
+    (a path in a git revision), release:NAME (a release in the bundled catalog), or - for standard
+    input. Without PATH, the guide covers all bundled messages. If a message no longer exists, the
+    command removes its page. It never replaces a file that it did not write. If specs are invalid,
+    the command reports all errors, as lint does, and exits with 1.
     """
     from flexwire.facts.units import plural
     from flexwire.schema.catalog import catalog
@@ -98,7 +98,7 @@ def schema_docs(
     if output == "markdown":
         if paths or capture:
             reason = "leave out PATH and --capture"
-            raise click.UsageError(f"Markdown is for the bundled messages; {reason}")
+            raise click.UsageError(f"Markdown is only for the bundled messages; {reason}")
         files, suffix = pages(catalog()), ".md"
     else:
         files, suffix = _guide(paths, specs_mode, capture), ".html"

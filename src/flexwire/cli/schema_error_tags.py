@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
-    help="The directory for the specs; specs of the same name there are replaced.",
+    help="The directory for the specs. Existing specs with the same names are replaced.",
 )
 @read_mode_option
 @format_option
@@ -35,8 +35,8 @@ def schema_error_tags(*, source: str, out: Path, specs_mode: Mode, output: Forma
     Every RPC with an error code gets a new version, in which its errors are tagged fields at every
     level. The specs keep their formatting and comments. Specs without errors are copied unchanged.
 
-    IN is a file, a directory, a jar, a source tree, REV:PATH of git, release:NAME, a release of the
-    catalog, or - for standard input.
+    IN is a file, a directory, a jar, a source tree, REV:PATH (a path in a git revision),
+    release:NAME (a release in the bundled catalog), or - for standard input.
     """
     from flexwire.schema.error_tags import tag_errors
     from flexwire.schema.sources import read_texts
@@ -75,7 +75,7 @@ def _print_summary(tagged: list[TaggedErrors], out: Path) -> None:
     print(f"  {sum(spec.error_messages for spec in tagged):5} error messages too", end="")
     null_count = sum(spec.sent_nulls for spec in tagged)
     print(
-        f"; the nulls of {null_count} are still written, because not all versions allow null"
+        f"; {null_count} of these are still written if null, because not all versions allow null"
         * bool(null_count)
     )
     for spec in changed:

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="The directory of the catalog. By default, flexwire uses the catalog in its package.",
+    help="The directory of the catalog. The default is the catalog in flexwire's own package.",
 )
-@click.option("--release", help="The release of the sources, if the sources do not contain it.")
+@click.option(
+    "--release", help="The release of the sources, if the sources do not state their release."
+)
 @click.option(
     "--drop",
     multiple=True,
@@ -56,12 +58,13 @@ def schema_import(
 
     A catalog contains the fields and versions of specs, but not their comments. Every released
     version keeps its layout. The command adds the releases to the catalog in --out, or to a copy of
-    the current catalog if --out has none yet. To use the result, give a command --catalog DIR, or
-    set FLEXWIRE_CATALOG=DIR for all of flexwire.
+    the current catalog if --out does not contain a catalog yet. To use the result, give --catalog
+    DIR to a command, or set FLEXWIRE_CATALOG=DIR for all of flexwire.
 
-    SOURCE is a jar (kafka-clients has the specs of requests and responses; other jars have others),
-    a directory of jars such as libs/ of a distribution, a source tree, REV: of git in a source
-    tree, a directory of releases (<release>/<module>/*.json), or - for a jar from standard input.
+    SOURCE is a jar (kafka-clients contains the specs of requests and responses; other jars contain
+    other specs), a directory of jars such as libs/ in a distribution, a source tree, REV: for a git
+    revision of a source tree, a directory of releases (<release>/<module>/*.json), or - for a jar
+    from standard input.
 
     A release whose name is not final, such as 4.5.0-SNAPSHOT, 4.5.0-rc1 or 4.5.0-preview, is a
     preview. All commands read the messages of a preview, but the audit ignores it.
@@ -109,8 +112,9 @@ def _print_text(report: ImportReport, target: Path) -> None:
     print_line(f"releases {', '.join(report.releases)}")
     if report.changed:
         print(
-            f"changed  {len(report.changed)} pairs are laid out differently in different releases. "
-            "The newest layout is the default; name a release to use its layout"
+            f"changed  {len(report.changed)} pairs are laid out differently in different "
+            "releases. The newest layout is the default; give a release to use the layout of "
+            "that release"
         )
         for name, version in report.changed:
             print(f"         {name} v{version}")

@@ -31,8 +31,8 @@ def schema_lint(
 ) -> None:
     """Report everything that is wrong with message specs.
 
-    PATH is a file, a directory, a jar (kafka-clients has the specs of its release), REV:PATH, a
-    path in a git revision, or - for standard input. With --use only the named rules run. The
+    PATH is a file, a directory, a jar (kafka-clients contains the specs of its release), REV:PATH
+    (a path in a git revision), or - for standard input. With --use only the named rules run. The
     default is DEFAULT: all rules except PEDANTIC. Exits with 100 if there are findings.
     """
     from flexwire.schema.sources import RELEASE, read_sources
@@ -47,8 +47,8 @@ def schema_lint(
             raise click.UsageError("give files, directories, jars or REV:PATH")
         if released := [path for path in paths if path.startswith(RELEASE)]:
             reason = (
-                "the catalog has no text of specs, so lint cannot check it; 'schema breaking' "
-                "can compare it"
+                "the catalog does not contain the text of specs, so lint cannot check a release; "
+                "use 'schema breaking' to compare releases"
             )
             raise click.UsageError(f"{released[0]}: {reason}")
         chosen = load_config(LINT, config, mode, use, leave_out)

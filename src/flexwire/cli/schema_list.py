@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def schema_list(*, name: str, module: str | None, release: str | None, output: Format) -> None:
     """List the bundled messages.
 
-    Each line contains the versions of a message, its flexible versions, and the releases that have
-    it.
+    Each line contains the versions of a message, its flexible versions, and the releases that
+    contain the message.
 
     NAME limits the list to messages whose name contains NAME, in upper or lower case.
     """
@@ -58,7 +58,7 @@ def _refuse(name: str, module: str | None) -> NoReturn:
     if module is not None and module not in modules:
         raise InputError(f"no module {short(module)}; {nearest(module, modules)}")
     if any(name.lower() in message.lower() for message in catalog().names()):
-        raise InputError(f"{short(name)}: that module and release have no message of this name")
+        raise InputError(f"no message in that module and release has {short(name)} in its name")
     # The error of this call names the most similar message.
     catalog().entry(name)
     raise AssertionError(name)

@@ -30,12 +30,12 @@ def compact(*, out: str, dry_run: bool, output: Format) -> None:
     """Join the small files of the tables in OUT.
 
     OUT is an output of analyze --tables delta. In each table, the files of one day become one file,
-    or several of 128 MiB. The last day is joined once it has eight files, and earlier days once
-    they have two. The rows do not change. vacuum removes the old files later. Iceberg tables are
-    compacted by an engine such as Spark; the command prints how.
+    or several of 128 MiB. The last day is joined once it has at least eight files, and an earlier
+    day once it has at least two. The rows do not change. vacuum removes the old files later.
+    Iceberg tables are compacted by an engine such as Spark; the command prints how.
 
-    Each line of the output names the files that are joined next. If the command is killed, no row
-    is lost or repeated; run it again.
+    Each line of the output describes the files that are joined next. If the command is killed, no
+    row is lost or repeated; run the command again.
     """
     from flexwire.spark.delta.staging import upkeep_lock
     from flexwire.storage.output_directory import OutputDirectory
@@ -137,10 +137,10 @@ def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
     """Delete files in OUT that its tables no longer use.
 
     OUT is an output of analyze --tables delta or iceberg. Such files were joined, were removed by
-    retain or by a new analysis, or are leftovers of killed processes. The command also deletes the
-    sums of days that newer sums have replaced, or that are not in the tables. The command first
-    prints everything that it removes. Earlier versions of the tables cannot be read afterwards:
-    Iceberg's snapshots of that age expire.
+    retain or by a new analysis, or are leftovers of killed processes. The command also deletes
+    daily sums that newer sums have replaced, and the sums of days that are no longer in the tables.
+    The command first prints everything that it removes. Afterwards, old versions of the tables can
+    no longer be read. For Iceberg, the snapshots expire.
     """
     from flexwire.spark.delta.grown import old_sums
     from flexwire.spark.delta.staging import upkeep_lock

@@ -75,7 +75,7 @@ def filter_options(verb: str, note: str = "") -> tuple[Callable[..., Any], ...]:
             "only_client_ids",
             metavar="TEXT",
             multiple=True,
-            help=f"{verb} only requests of this client id; * stands for any text.",
+            help=f"{verb} only requests with this client id; * stands for any text.",
         ),
         click.option(
             "--only-topic",
@@ -105,8 +105,8 @@ _FIELD_OPTIONS = {
     ),
     "only": filter_options(
         "Capture",
-        " Can be given several times. The capture, and every report about the capture, name the "
-        "filter.",
+        " Can be given several times. The filter appears in the capture and in every report "
+        "about the capture.",
     ),
     "ports": (
         click.option(
@@ -121,20 +121,21 @@ _FIELD_OPTIONS = {
         click.option(
             "--listen-certificate",
             type=_FILE,
-            help="The tap's certificate for clients: its chain in PEM. The file must also "
-            "contain the key, unless --listen-key gives another file.",
+            help="The certificate chain that the tap shows to clients, in PEM. The file must "
+            "also contain the key, unless --listen-key gives another file.",
         ),
         click.option("--listen-key", type=_FILE, help="The key of --listen-certificate, in PEM."),
         click.option(
             "--listen-key-password-file",
             type=_FILE,
-            help=f"The file with that key's password, unless ${_PASSWORDS['listen']} contains it.",
+            help=f"The file with that key's password, unless ${_PASSWORDS['listen']} contains "
+            "the password.",
         ),
         click.option(
             "--listen-ca",
             type=_FILE,
-            help="The certificate authorities that the tap trusts for clients, in PEM.  [default: "
-            "the system's]",
+            help="The certificate authorities that the tap trusts for clients' certificates, in "
+            "PEM.  [default: the system's]",
         ),
         click.option(
             "--listen-client-auth",
@@ -152,13 +153,13 @@ _FIELD_OPTIONS = {
         click.option(
             "--upstream-ca",
             type=_FILE,
-            help="The certificate authorities that the tap trusts for brokers, in PEM.  [default: "
-            "the system's]",
+            help="The certificate authorities that the tap trusts for brokers' certificates, in "
+            "PEM.  [default: the system's]",
         ),
         click.option(
             "--upstream-certificate",
             type=_FILE,
-            help="The tap's own certificate for brokers; see --as-one-principal.",
+            help="The certificate that the tap shows to brokers; see --as-one-principal.",
         ),
         click.option(
             "--upstream-key", type=_FILE, help="The key of --upstream-certificate, in PEM."
@@ -166,8 +167,8 @@ _FIELD_OPTIONS = {
         click.option(
             "--upstream-key-password-file",
             type=_FILE,
-            help="The file with that key's password, unless "
-            f"${_PASSWORDS['upstream']} contains it.",
+            help=f"The file with that key's password, unless ${_PASSWORDS['upstream']} contains "
+            "the password.",
         ),
         click.option(
             "--upstream-name",
@@ -197,9 +198,8 @@ _FIELD_OPTIONS = {
             "--pretend",
             metavar="RELEASE",
             help="Rehearse an upgrade to this release, such as 4.4. The tap offers clients the "
-            "versions of this release that the brokers also have. With --only-client-id, it "
-            "does this only for the named clients. docs/rehearse.md describes how clients "
-            "may react.",
+            "versions of this release that the brokers also have. With --only-client-id, it does "
+            "this only for these clients. docs/rehearse.md describes how clients may react.",
         ),
         click.option(
             "--share",
@@ -229,9 +229,9 @@ _FIELD_OPTIONS = {
             metavar="TEXT",
             multiple=True,
             help="Break requests on purpose, for example 'Produce error=NOT_LEADER_OR_FOLLOWER "
-            "once' or 'Fetch delay=2s 5%'. docs/faults.md has the grammar. Can be given "
-            "several times. If several faults match a request, the first one is used. "
-            "SIGUSR1 ends all faults.",
+            "once' or 'Fetch delay=2s 5%'. docs/faults.md describes the grammar. Can be given "
+            "several times. If several faults match a request, the first one is used. SIGUSR1 "
+            "ends all faults.",
         ),
         click.option(
             "--fault-file",
@@ -319,7 +319,7 @@ def how_to_trust(authority: ThrowawayCa) -> str:
         f"  Java        security.protocol=SSL, ssl.truststore.type=PEM, "
         f"ssl.truststore.location={authority.ca}\n"
         f"  librdkafka  security.protocol=ssl, ssl.ca.location={authority.ca}\n"
-        f"  others      the file of authorities (cafile); with SASL it is SASL_SSL"
+        f"  others      this file of authorities (cafile); with SASL, the protocol is SASL_SSL"
     )
 
 
@@ -333,7 +333,7 @@ def _listening(
     certificate, key, authority = parameters["listen_certificate"], parameters["listen_key"], None
     if parameters["throwaway_ca"] is not None:
         if certificate is not None:
-            raise InputError("either --listen-certificate or --throwaway-ca, not both")
+            raise InputError("give either --listen-certificate or --throwaway-ca, not both")
         address, is_tls = parse_listener(listen)
         if not is_tls:
             raise InputError("--throwaway-ca is for --listen ssl://…")
@@ -409,12 +409,12 @@ def to_config(parameters: dict[str, Any]) -> dict[str, Any]:
     )
     if keep_mib is not None and keep_mib < (processes + 1) * rotate:
         raise InputError(
-            f"--keep-mib must hold {processes + 1} files of --rotate {rotate} at least, got "
-            f"{keep_mib}"
+            f"--keep-mib must be at least {processes + 1} times --rotate {rotate}, got {keep_mib}"
         )
     if parameters["keep_addresses"] and parameters["ports"] is not None:
         raise InputError(
-            "--ports sets the ports of brokers' listeners, but with --keep-addresses there are none"
+            "--ports sets the ports of listeners for brokers, but --keep-addresses uses no such "
+            "listeners"
         )
     keep_bytes = None if keep_mib is None else keep_mib * MIB
     return config | {
@@ -474,9 +474,9 @@ def _tell(counts: TapStatistics, out: Path, output: Format) -> None:
     if not counts.is_captured:
         raise CaptureError(
             f"the capture is incomplete: {counts.capture_failures:,} frames are missing, "
-            f"{counts.shortened_frames:,} frames have only their beginning (--hold-mib), "
-            f"{counts.not_captured:,} connections were refused, and {counts.unended:,} connections "
-            "lack their end; the log says why",
+            f"{counts.shortened_frames:,} frames are cut off (--hold-mib), "
+            f"{counts.not_captured:,} connections were refused, and {counts.unended:,} "
+            "connections have no end; the log contains the reasons",
             source=str(out),
         )
 
@@ -515,11 +515,12 @@ def tap(
 ) -> None:
     """Capture the traffic between clients and a cluster.
 
-    The tap is a proxy. It writes pcapng files, which flexwire and Wireshark open. Ctrl-C stops it.
+    The tap is a proxy. It writes pcapng files, which flexwire and Wireshark can open. Ctrl-C stops
+    it.
 
     The tap rewrites the addresses that brokers advertise, so clients reach every broker through the
     tap. Everything else passes unchanged, unless --header-tag adds tags to request headers: the
-    capture then has the request as the client sent it, and the tags in comments.
+    capture then contains the request as the client sent it, and the tags in comments.
 
     With --pretend, the tap rehearses an upgrade. Like brokers of that release, it refuses clients
     that need versions or APIs that the release dropped. The cluster itself does not change. With

@@ -25,7 +25,7 @@ def to_faults(parameters: dict[str, Any]) -> FaultPlan | None:
         return None
     for name, option in (("pretend", "--pretend"), ("header_tags", "--header-tag")):
         if parameters[name]:
-            raise InputError(f"either --fault or {option}, not both")
+            raise InputError(f"give either --fault or {option}, not both")
     if parameters["processes"] > 1:
         raise InputError("--fault counts requests in one process, so leave out --processes")
     try:
@@ -62,7 +62,7 @@ def to_rehearsal(parameters: dict[str, Any]) -> RehearsalPlan | None:
                 raise InputError(f"{option} needs --pretend")
         return None
     if parameters["header_tags"]:
-        raise InputError("either --pretend or --header-tag, not both")
+        raise InputError("give either --pretend or --header-tag, not both")
     try:
         return RehearsalPlan(
             release,

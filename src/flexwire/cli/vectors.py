@@ -55,8 +55,8 @@ _SECONDS = click.FloatRange(min=0, min_open=True, max=3600)
     default=20,
     show_default=True,
     help=(
-        "The largest number of times that the codec is started. flexwire starts it again after a "
-        "crash or a timeout."
+        "The largest number of times that the codec is started. flexwire restarts the codec "
+        "after a crash or a timeout."
     ),
 )
 @click.option("--every-version", is_flag=True, help="Print a row for each version of a message.")
@@ -73,16 +73,17 @@ def vectors_check(
     every_version: bool,
     output: Format,
 ) -> None:
-    """Test a codec in any language with vectors of Apache Kafka.
+    """Test a codec in any language with test vectors from Apache Kafka.
 
     For each case the codec reads a line of JSON from its standard input, and writes a line to its
     standard output. That line contains the message that the codec read (json), or the bytes that it
     wrote (hex), or says that the codec refuses the bytes. docs/vectors.md describes the lines.
     PACKAGE is a directory of vectors. The default is the installed package flexwire-vectors.
 
-    A codec must read every valid message and refuse what Apache Kafka refuses. If Apache Kafka
-    accepts bytes that it would not write, a codec may accept or refuse them. A difference is then
-    only a remark. Exits with 100 if the codec deviates, or if some cases could not run.
+    A codec must read every valid message and refuse all bytes that Apache Kafka refuses. If Apache
+    Kafka accepts bytes that it would not write, a codec may accept or refuse these bytes. A
+    difference is then only a remark. Exits with 100 if the codec deviates, or if some cases could
+    not run.
     """
     import shlex
     from fnmatch import fnmatchcase

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from flexwire.kernels import KernelStatus
 
 _NOT_KEPT = (
-    "not stored, because this Java cannot make the archive or no directory is writable; "
-    "Spark starts as before"
+    "not stored, because this Java cannot create the archive or no directory is writable; Spark "
+    "starts as before"
 )
 
 

@@ -49,7 +49,7 @@ _COLUMNS: Final = (
     "--once",
     is_flag=True,
     help=(
-        "Print one table and end. This is the default if standard output is not a terminal, and "
+        "Print one table and exit. This is the default if standard output is not a terminal, and "
         "with --format json. For a tap's socket, the table then shows the traffic of one "
         "--interval."
     ),
@@ -67,7 +67,8 @@ _COLUMNS: Final = (
     type=click.Choice(_COLUMNS, case_sensitive=False),
     default="bytes",
     show_default=True,
-    help="The column to sort by. Texts are sorted from A to Z, numbers from the largest.",
+    help="The column to sort by. Texts are sorted from A to Z, and numbers from largest to "
+    "smallest.",
 )
 @click.option(
     "--filter",
@@ -117,13 +118,13 @@ def who(
 ) -> None:
     """List the connections of clients: their topics, requests, errors and waiting times.
 
-    PATHS are captures (pcap or pcapng) or request logs of brokers; both may be gzipped. They can
-    also be directories of these files, patterns, or - for standard input. They can also be the
-    sockets of running taps (flexwire tap --live), which send the traffic from now on. On a
-    terminal, the command redraws the table while files grow and new files appear, until Ctrl-C.
-    After a connection is closed, the table shows it once more. docs/who.md describes the columns.
+    PATHS are captures (pcap or pcapng) or request logs of brokers; both may be gzipped. A path can
+    also be a directory of these files, a pattern, - for standard input, or the socket of a running
+    tap (flexwire tap --live), which sends only new traffic. On a terminal, the command redraws the
+    table while files grow and new files appear, until Ctrl-C. After a connection is closed, the
+    table shows it once more. docs/who.md describes the columns.
 
-    JSON has one line for each connection.
+    JSON output has one line for each connection.
     """
     from flexwire.extras import needed_by
 

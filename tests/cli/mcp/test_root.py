@@ -76,9 +76,9 @@ def test_every_path_is_below_the_root_or_refused(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("../outside/file", "without .. and not absolute"),
-        ("in/../file", "without .. and not absolute"),
-        ("/etc/hosts", "without .. and not absolute"),
+        ("../outside/file", "expected a relative path below the root, without .."),
+        ("in/../file", "expected a relative path below the root, without .."),
+        ("/etc/hosts", "expected a relative path below the root, without .."),
         ("to-file", "symbolic link"),
         ("to-in/file", "symbolic link"),
         ("in/to-out/file", "symbolic link"),

@@ -226,7 +226,7 @@ def test_an_audit_is_that_of_the_facts(root: ServedRoot) -> None:
     some = _result(ask(root, "audit", analysis="analysis", **chosen))
     assert some["findings"] == [row for row in every["findings"] if chosen.items() <= row.items()]
     assert [form["release"] for form in some["releases"]] == [one["release"]]
-    assert "but not for '9.9'" in refusal(root, "audit", analysis="analysis", release="9.9")
+    assert "but not '9.9'" in refusal(root, "audit", analysis="analysis", release="9.9")
     assert "at `$.verdict`" in refusal(root, "audit", analysis="analysis", verdict="fine")
 
 
@@ -295,8 +295,8 @@ def test_every_credential_of_a_message_is_withheld(
 @pytest.mark.parametrize(
     ("tool", "arguments", "told"),
     [
-        ("decode", {}, "give the bytes as data, or a file"),
-        ("decode", {"data": "00", "file": "request.hex"}, "give the bytes as data, or a file"),
+        ("decode", {}, "give either data, with the bytes"),
+        ("decode", {"data": "00", "file": "request.hex"}, "give either data, with the bytes"),
         ("decode", {"data": "request.hex"}, "is not hex or base64"),
         ("decode", {"data": "-"}, "is not hex or base64"),
         ("decode", {"data": ""}, "expected 1 to"),
@@ -306,7 +306,7 @@ def test_every_credential_of_a_message_is_withheld(
         ("explain", {"file": "captures"}, "is not a regular file"),
         ("explain", {"file": "captures/tap-00001.pcapng"}, "is a capture"),
         ("explain", {"data": "00", "request": "request.hex"}, "is not hex or base64"),
-        ("explain", {"data": "00", "packet": 1}, "give the capture as file"),
+        ("explain", {"data": "00", "packet": 1}, "give the path of the capture as file"),
         ("explain", {"file": "x", "packet": 1, "version": 1}, "leave out api, request and version"),
         ("explain", {"file": "x", "packet": 1, "message": "A"}, "no message 'A'"),
         ("explain", {"file": "x", "packet": 1, "message": "FetchRequest"}, "leave out message"),
@@ -371,7 +371,8 @@ def test_facts_that_are_none_are_refused_without_quoting_them(
     for tool in ("audit", "answers"):
         text = refusal(root, tool, analysis="analysis")
         assert text == (
-            "InputError: analysis/facts.json does not hold the facts of this release of flexwire"
+            "InputError: analysis/facts.json does not contain facts that this release of flexwire "
+            "can read"
         )
 
 
@@ -429,7 +430,7 @@ def test_a_defect_is_told_without_its_text(
     broken = replace(_tool("list"), answer=fail)
     text, is_error = server_module.call_tool_now(root, broken, {})
     assert is_error
-    assert text.startswith("the tool failed, which is a defect")
+    assert text.startswith("the tool failed because of a bug in flexwire")
     assert "the tool list failed" in caplog.text
 
 

@@ -26,7 +26,7 @@ import click
 @click.command()
 @click.argument("root", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def mcp(*, root: Path) -> None:
-    """Let an AI assistant use the commands that only read, by the Model Context Protocol.
+    """Let an AI assistant use the commands that only read, through the Model Context Protocol.
 
     The assistant's program starts this command and talks to it through standard input and output.
     The assistant can list captures and analyses below ROOT, list the frames of a capture, explain

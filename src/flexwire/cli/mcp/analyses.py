@@ -41,9 +41,7 @@ def audit(root: ServedRoot, asked: AuditArguments) -> dict[str, Any]:
         raise InputError(f"{short(asked.analysis)} has no traffic, so it has no audit")
     releases = facts.audit.releases
     if asked.release is not None and asked.release not in releases:
-        raise InputError(
-            f"the audit is for {', '.join(releases)}, but not for {short(asked.release)}"
-        )
+        raise InputError(f"the audit covers {', '.join(releases)}, but not {short(asked.release)}")
     found = [
         msgspec.to_builtins(audit_row(finding))
         for finding in findings(facts.audit)
@@ -170,9 +168,14 @@ def _facts(root: ServedRoot, name: str) -> Facts:
     with root.file(name) as path, path.open("rb") as file:
         content = file.read(MOST_FACTS_BYTES + 1)
     if len(content) > MOST_FACTS_BYTES:
-        raise InputError(f"{name} has more than {MOST_FACTS_BYTES:,} bytes")
+        raise InputError(
+            f"{name} has more than {MOST_FACTS_BYTES:,} bytes, the limit for the "
+            "facts of an analysis"
+        )
     try:
         return Facts.from_json(json.loads(content))
     except (ValueError, RecursionError):
         # The reason may contain text from the file.
-        raise InputError(f"{name} does not hold the facts of this release of flexwire") from None
+        raise InputError(
+            f"{name} does not contain facts that this release of flexwire can read"
+        ) from None

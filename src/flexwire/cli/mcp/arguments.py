@@ -27,7 +27,7 @@ _Version = Annotated[
 class PagedArguments(Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """The arguments that choose the rows of a result."""
 
-    skip: Annotated[int, Meta(ge=0, description="How many rows to leave out at the start.")] = 0
+    skip: Annotated[int, Meta(ge=0, description="How many rows to skip at the start.")] = 0
     rows: Annotated[
         int, Meta(ge=1, le=MOST_ROWS, description="The largest number of rows to return.")
     ] = 100
@@ -38,29 +38,28 @@ class BytesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_f
 
     data: Annotated[
         _Text | None,
-        Meta(description="The bytes: hex, a hex dump, or base64. Give data or file."),
+        Meta(description="The bytes: hex, a hex dump, or base64. Give either data or file."),
     ] = None
     file: Annotated[
         _Name | None,
-        Meta(description="A file below the root with the bytes, raw or as text, or a capture."),
+        Meta(description="A file below the root: a capture, or the bytes, raw or as text."),
     ] = None
     packet: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="With a capture as file: the number of the packet, as Wireshark counts."),
+        Meta(description="With a capture as file: the number of the packet, as in Wireshark."),
     ] = None
     message: Annotated[
         _Name | None,
         Meta(
-            description="The name of the message, such as FetchRequest, if the bytes are a message "
-            "without its header. Without a name, the bytes are one or several whole "
-            "frames."
+            description="The name of the message, such as FetchRequest, if the bytes are a "
+            "message without its header. Without a name, the bytes are one or more whole frames."
         ),
     ] = None
     version: _Version = None
     api: Annotated[
         _Name | None,
         Meta(
-            description="If the frame is a response: its API, such as Metadata. It needs version."
+            description="If the frame is a response: its API, such as Metadata. Requires version."
         ),
     ] = None
     request: Annotated[
@@ -74,7 +73,8 @@ class SchemaArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_
 
     message: Annotated[_Name, Meta(description="The name of the message, such as FetchRequest.")]
     version: Annotated[
-        int | Literal["latest"] | None, Meta(description="By default the newest stable version.")
+        int | Literal["latest"] | None,
+        Meta(description="The version of the message. The default is the newest stable version."),
     ] = None
     release: Annotated[
         _Name | None, Meta(description="The Kafka release whose layout to use, such as 4.0.")
@@ -114,8 +114,8 @@ class FramesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_
     connection: Annotated[
         _Name | None,
         Meta(
-            description="Only frames of this connection. Give the connection as the tool frames "
-            "prints it."
+            description="Only frames of this connection. Give the connection in the form that "
+            "the tool frames prints."
         ),
     ] = None
     apis: Annotated[

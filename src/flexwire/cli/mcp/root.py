@@ -88,7 +88,7 @@ class ServedRoot:
             raise OutsideRootError(f"{short(name)} is not a path")
         if given.anchor or ".." in given.parts:
             raise OutsideRootError(
-                f"{short(name)}: expected a path below the root, without .. and not absolute"
+                f"{short(name)}: expected a relative path below the root, without .."
             )
         place = _look(None, str(self._path))
         try:

@@ -144,7 +144,7 @@ def _frames(root: ServedRoot, asked: BytesArguments) -> list[ShownFrame]:
 
     if asked.packet is not None:
         if asked.file is None:
-            raise InputError("packet needs a capture: give the capture as file")
+            raise InputError("packet needs a capture: give the path of the capture as file")
         if asked.api or asked.request or asked.version is not None:
             raise InputError(
                 "a capture shows the kind of a frame: leave out api, request and version"
@@ -166,7 +166,7 @@ def _bytes(root: ServedRoot, asked: BytesArguments) -> bytes:
     from flexwire.cli.options import Notation, read_content
 
     if (asked.data is None) == (asked.file is None):
-        raise InputError("give the bytes as data, or a file below the root as file")
+        raise InputError("give either data, with the bytes, or file, with a file below the root")
     if asked.packet is not None:
         raise InputError("packet selects a frame of a capture: leave out message")
     if asked.data is not None:
@@ -226,7 +226,7 @@ def schema_show(_root: ServedRoot, asked: SchemaArguments) -> dict[str, Any]:
 
 
 def frames(root: ServedRoot, asked: FramesArguments) -> dict[str, Any]:
-    """List frames of a capture with the packets in which they end. A row is a frame."""
+    """List frames in a capture with the packets in which they end. A row is a frame."""
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.capture.messages import find_packets
     from flexwire.cli.captured_frames import FittingFrames, frame_row
@@ -288,17 +288,18 @@ TOOLS: Final = (
     ),
     Tool(
         "frames",
-        "List frames of a capture",
-        "List the frames of a capture: packet, time, connection, message, version, correlation id "
-        "and client id of each. The tools explain and decode take the number of a packet.",
+        "List frames in a capture",
+        "List the frames of a capture: packet, time, connection, message, version, correlation "
+        "id and client id of each. The tools explain and decode accept the packet numbers.",
         FramesArguments,
         frames,
     ),
     Tool(
         "schema_show",
         "Show a message",
-        "Show a message of Kafka's protocol at one version: its fields in their order on the wire "
-        "with types, tags and defaults, its versions, and the releases that have it.",
+        "Show a message of Kafka's protocol at one version: its fields in their order on the "
+        "wire with types, tags and defaults, its versions, and the releases that contain the "
+        "message.",
         SchemaArguments,
         schema_show,
     ),

@@ -77,7 +77,7 @@ class ViewedCapture:
             shown = shown_frame(item.frame, item.turn)
             for number, line in enumerate(_section_lines(shown)):
                 if number == MOST_LINES:
-                    yield f"… and more: flexwire explain shows all of a frame of {row.size} bytes"
+                    yield f"… and more: flexwire explain shows the whole frame ({row.size} bytes)"
                     return
                 yield line
         except FlexwireError as error:

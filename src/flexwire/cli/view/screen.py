@@ -159,7 +159,7 @@ class CaptureScreen(App[None]):
         first, count = self._page * PAGE_ROWS, len(self._fitting())
         if count > PAGE_ROWS:
             last = min(first + PAGE_ROWS, count)
-            text = f"{text}; listed are {first + 1:,} to {last:,} of {count:,}"
+            text = f"{text}; showing {first + 1:,} to {last:,} of {count:,}"
         self._write_summary(text)
 
     def _write_summary(self, text: str) -> None:

@@ -203,7 +203,7 @@ def test_pages_list_every_frame_once(
             await pilot.press("n")
             await pilot.pause()
             last = min(FRAMES, (page + 1) * size)
-            assert f"listed are {page * size + 1} to {last} of {FRAMES}" in _summary(app)
+            assert f"showing {page * size + 1} to {last} of {FRAMES}" in _summary(app)
             found += _cells(app)
         await pilot.press("n")
         assert len(found) == FRAMES

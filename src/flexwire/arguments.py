@@ -1,4 +1,4 @@
-"""Checks arguments: their types in calls to public functions, and the messages of errors.
+"""Check the types of arguments in calls to public functions, and create the error messages.
 
 Values inside a message or a record are checked where they are encoded, because that code knows
 their path.
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _INT64_BITS = 64
-# The command line and Python both use this code for an analysis, and neither imports the other.
+# The command line and the Python function for an analysis both use these constants. Neither imports
+# the other.
 DEFAULT_MEMORY: Final = "2g"
 DEFAULT_ZONE: Final = "UTC"
 PARQUET: Final = "parquet"
@@ -71,7 +72,8 @@ def to_bytes(value: object, name: str = "data") -> bytes:
 def to_buffer(value: object, name: str = "data") -> memoryview:
     """Return a bytes-like object as contiguous bytes, copied only if it is not contiguous.
 
-    A NumPy number is bytes-like too, but is refused because the caller did not mean bytes.
+    A NumPy number is bytes-like too, but is refused, because a caller who passes a number does not
+    mean its bytes.
     """
     try:
         view = memoryview(value)  # type: ignore[arg-type]  # what has no buffer is refused here
@@ -84,7 +86,7 @@ def to_buffer(value: object, name: str = "data") -> memoryview:
 
 
 def to_list(value: object, name: str, what: str) -> list[Any]:
-    """Return the items of an iterable as a list. Texts, bytes and mappings are refused.
+    """Return the items of an iterable as a list. Strings, bytes and mappings are refused.
 
     ``what`` is the name of the elements in the error text.
     """
@@ -118,7 +120,7 @@ def to_kind(value: object, name: str, kind: type[T]) -> T:
 
 
 def iso_time(text: str) -> datetime | None:
-    """Return the time in an ISO 8601 text, in UTC if it has no zone. Other text returns None.
+    """Return the time in an ISO 8601 text, in UTC if it has no zone, or None for any other text.
 
     >>> iso_time("2026-11-22T10:00")
     datetime.datetime(2026, 11, 22, 10, 0, tzinfo=datetime.timezone.utc)
@@ -131,7 +133,7 @@ def iso_time(text: str) -> datetime | None:
 
 
 def to_choice(value: object, name: str, choices: Collection[str]) -> Any:
-    """Return the argument if it is one of several words."""
+    """Return the argument if it is one of ``choices``."""
     if not isinstance(value, str) or value not in choices:
         raise refuse(name, " or ".join(map(repr, choices)), value)
     return value

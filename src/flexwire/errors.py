@@ -50,7 +50,7 @@ CONDITIONS: Final = {
     WORKER_KILLED: "the system killed a Python worker",
     FAILED: "any other error",
 }
-"""The conditions of errors, by which programs distinguish them, with their meanings."""
+"""The conditions by which programs distinguish errors, with the meaning of each condition."""
 
 
 class FlexwireError(Exception):
@@ -62,7 +62,7 @@ class FlexwireError(Exception):
     """The keyword arguments of the class, which follow its ``reason``."""
 
     def under(self, condition: str) -> Self:
-        """Give this error another condition than its class has, and return it."""
+        """Override the condition of the error's class for this error, and return the error."""
         self.condition = condition
         return self
 
@@ -187,8 +187,8 @@ class CodecError(FlexwireError):
 class DecodeError(CodecError):
     """Bytes that are not the expected message.
 
-    ``offset`` is counted from the start of the given data. ``path`` uses the names of the JSON
-    form.
+    ``offset`` is counted from the start of the given data. ``path`` uses the field names of the
+    JSON form.
 
     >>> error = DecodeError("5 bytes declared but 2 remain", path="topics[0].name", offset=9)
     >>> print(error.within("FetchRequest", 13))
@@ -214,7 +214,10 @@ class MissingFieldsError(JsonFormError):
 
 
 class RecordError(FlexwireError):
-    """Bytes that are not a record batch or message set. ``offset`` is counted from their start."""
+    """Bytes that are not a record batch or message set.
+
+    ``offset`` is counted from the first of these bytes.
+    """
 
     condition = RECORDS_DAMAGED
 
@@ -330,9 +333,9 @@ class VersionNotOfferedError(CallError):
 
 
 class NoRouteError(CallError):
-    """A broker that does not know the responsible broker.
+    """A broker that does not know which broker is responsible.
 
-    ``code`` is the error code in its answer.
+    ``code`` is the error code in the broker's answer.
     """
 
     _keywords = ("code",)

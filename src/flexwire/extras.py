@@ -57,7 +57,9 @@ EXTRAS: Final = {
 
 
 def require(subject: str, extra: str, *modules: str) -> None:
-    """Raise `MissingExtraError` unless all these modules are installed. They are not imported.
+    """Raise `MissingExtraError` unless all these modules are installed.
+
+    The modules are not imported.
 
     >>> require("an example", "columnar", "numpy", "pyarrow")
     """
@@ -102,9 +104,9 @@ class MissingModule:
 
 @contextmanager
 def needed_by(subject: str, extra: str) -> Iterator[None]:
-    """Report packages that are missing inside the block as needed by ``subject``, in an extra.
+    """Raise `MissingExtraError` for ``subject`` if a package that the block imports is missing.
 
-    If two such blocks are nested, the outer one creates the error, because the requested function
+    If two such blocks are nested, the outer block creates the error, because the requested function
     needs its complete extra. A missing module of flexwire itself has nothing to do with extras, so
     its error is not changed.
     """

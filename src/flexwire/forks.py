@@ -22,8 +22,8 @@ def lock_over_forks() -> AbstractContextManager[bool]:
 
     The data that the lock guards is then consistent in both processes. Create one lock per module,
     when the module is imported, because the lock is never removed. A fork acquires all of these
-    locks, in no particular order. A thread must therefore not request one of them while it holds
-    another.
+    locks, in no particular order. A thread must therefore not request one of these locks while it
+    holds another of them.
     """
     lock = RLock()
     # Windows does not support forks.

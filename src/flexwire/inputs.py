@@ -32,7 +32,7 @@ _MAGIC, _NEWEST_MAGIC = 16, 2
 
 
 class AnalysisFileKind(Enum):
-    """The kind of a file."""
+    """The kind of an input file."""
 
     CAPTURE = "a capture"
     LOG = "a log segment, or a file beside one"
@@ -40,7 +40,7 @@ class AnalysisFileKind(Enum):
 
 
 class Inputs(NamedTuple):
-    """The files below some paths: captures, files of logs, and brokers' request logs."""
+    """The files below some paths: captures, files of topic logs, and brokers' request logs."""
 
     captures: list[InputFile]
     logs: list[InputFile]
@@ -98,9 +98,9 @@ def input_sources(paths: Iterable[str | Path]) -> Inputs:
 
     If log segments are given, the files next to them are read too.
 
-    The name of a file shows its kind. If it does not, the content decides. Any file may be given.
-    In a directory, files with other names are left out. Raises `CaptureError` for captures together
-    with request logs, because a request in both would be counted twice.
+    The name of a file determines its kind, or else the content does. A path to a file may have any
+    name. In a directory, files whose names do not show a kind are left out. Raises `CaptureError`
+    for captures together with request logs, because a request in both would be counted twice.
     """
     inputs = Inputs([], [], [])
     for file in _of_one_name(list_files(paths, has_input_name, INPUTS)):

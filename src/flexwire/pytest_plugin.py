@@ -42,7 +42,7 @@ class TappedFrame:
 
     ``name`` is "ProduceRequest" or "ProduceResponse". A response has the version of its request, or
     0 if a broker answers ApiVersions in version 0 (KIP-511). ``client_id`` is None for a response,
-    and for a request without one.
+    and for a request without a client id.
     """
 
     name: str
@@ -96,7 +96,7 @@ class RunningTap:
     def refused(self) -> dict[str | None, str]:
         """The first request that a rehearsal refused, by client id.
 
-        It is empty without a rehearsal.
+        The dict is empty without a rehearsal.
         """
         rehearsal = self._tap.rehearsal
         if rehearsal is None:
@@ -114,14 +114,14 @@ class RunningTap:
         self._do(self._tap.rehearse(RehearsalPlan(release)))
 
     def end_rehearsal(self) -> None:
-        """Let all later requests pass, as after an upgrade was undone."""
+        """Let all later requests pass, as if the upgrade had been undone."""
         self._do(self._changed(self._tap.end_rehearsal))
 
     def fault(self, text: str) -> None:
         """Apply a fault to later requests, such as "Produce error=NOT_LEADER_OR_FOLLOWER once".
 
-        The grammar is in docs/faults.md. Raises `ArgumentError` for a string that is not a fault,
-        and the errors of `flexwire.tap.Tap.add_fault`.
+        docs/faults.md describes the grammar. Raises `ArgumentError` for a string that is not a
+        fault, and the errors of `flexwire.tap.Tap.add_fault`.
         """
         self._do(self._changed(lambda: self._tap.add_fault(text)))
 
@@ -140,9 +140,9 @@ class RunningTap:
         """Return the requests and responses that have passed so far, in order for each connection.
 
         ``api`` is the name or the API key of an API ("Produce"), or the name of a message
-        ("ProduceRequest"). Without it, all frames are returned. A response reaches the capture at
-        about the same time as the client. With ``at_least``, the method waits for this many frames,
-        for at most ``timeout`` seconds. Each call reads the complete capture.
+        ("ProduceRequest"). Without ``api``, all frames are returned. A response reaches the capture
+        at about the same time as the client. With ``at_least``, the method waits for this many
+        frames, for at most ``timeout`` seconds. Each call reads the complete capture.
 
         Raises `ArgumentError` for an API that is in no release, and `TapError` if there are too few
         frames when the time is over.

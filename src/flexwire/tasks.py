@@ -1,4 +1,4 @@
-"""Spark tasks that use the catalog of the process that planned them, and their batches."""
+"""Run Spark tasks with the catalog of the process that planned them, and build their batches."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _REGISTERED: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """Return the same schema as a Spark schema. Every column may be null."""
+    """Convert a schema from Arrow to Spark. Every column may be null."""
     return from_arrow_schema(schema)
 
 
 def record_batch(schema: pa.Schema, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
-    """Return a batch of rows. They are tuples in the order of the schema's columns."""
+    """Return a batch of rows. Each row is a tuple in the order of the schema's columns."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -81,12 +81,12 @@ def register_source(spark: SparkSession, source: type[DataSource]) -> None:
 
 
 def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema | StructType) -> DataFrame:
-    """Return ``rows.mapInArrow(task)``. Its workers use the catalog of this process.
+    """Return ``rows.mapInArrow(task)``, with workers that use the catalog of this process.
 
-    A user's own catalog is sent with the task, and has a size of about 120 kB. Workers therefore do
-    not need the directory of specs, and never use a spec of the bundled catalog instead of a
-    missing one. If a task's columns differ from the schema in their names or their order, an
-    `AnalysisError` is raised.
+    A user's own catalog, of about 120 kB, is sent with the task. Workers therefore do not need the
+    directory of the catalog, and never use a spec of the bundled catalog instead of a missing one.
+    If a task's columns differ from the schema in their names or their order, an `AnalysisError` is
+    raised.
     """
     run = partial(_run, catalog().packed, task, schema.names)
     return rows.mapInArrow(run, spark_schema(schema) if isinstance(schema, pa.Schema) else schema)
@@ -103,7 +103,7 @@ def kept_columns(rows: DataFrame, names: Iterable[str]) -> list[StructField]:
 
 
 class _Worker:
-    """This process, if it is a Spark worker: the number of its tasks so far, and the last task."""
+    """The state of this process as a Spark worker: the number of tasks, and the last task."""
 
     tasks = 0
     attempt: int | None = None
@@ -115,9 +115,9 @@ def spare_modules() -> None:
     Spark collects garbage after each task. With all modules that are imported by then, a collection
     takes 0.04 CPU seconds, in which half a million records could be counted. Excluded objects are
     never collected again. The exclusion is therefore done in a worker's first, second, fourth,
-    eighth task and so on, after modules were imported and garbage was collected. Only few reference
-    cycles of tasks are then excluded. This function may be called for each batch of a task. Outside
-    of tasks it does nothing.
+    eighth task and so on, after modules were imported and garbage was collected. This excludes only
+    a few reference cycles of tasks. The function may be called for each batch of a task. Outside of
+    tasks, it does nothing.
     """
     task = TaskContext.get()
     if task is None or task.taskAttemptId() == _Worker.attempt:
@@ -152,7 +152,7 @@ def _run(
 
 @contextmanager
 def carrying_condition() -> Iterator[None]:
-    """Add its condition to the traceback of each error of flexwire.
+    """Add the condition of each flexwire error to the traceback of the error.
 
     Java receives a Python worker's error as a string. `flexwire.spark.condition_of` finds the
     condition in this text.
@@ -167,7 +167,7 @@ def carrying_condition() -> Iterator[None]:
 
 
 def carries_conditions(kind: _Kind) -> _Kind:
-    """Add its condition to each error that a method of a data source raises: a class decorator.
+    """Make the methods of a data source add the condition of each error to its traceback.
 
     If a method returns a generator, this includes the errors of the generator.
     """

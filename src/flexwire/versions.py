@@ -21,7 +21,7 @@ _GRAMMAR = re.compile(rf"{_NUMBER}(?:(\+)|-{_NUMBER})?")
 class Versions:
     """A set of message versions: a range in the notation of specs ("3", "0-4", "2+" or "none").
 
-    Only a union can have holes, and is written as "0-2,16". Such a set contains the versions of a
+    Only a union can have holes. Such a set is written as "0-2,16", and contains the versions of a
     message in all releases. ``holes`` are the missing ranges, as (first, last), in ascending order.
 
     >>> Versions.parse("0-4") & Versions.parse("2+")
@@ -68,7 +68,7 @@ class Versions:
 
     @classmethod
     def parse_set(cls, text: str) -> Versions:
-        """Return the set in a string from `str`, even with holes. Raises `ValueError`.
+        """Return the set in a string from `str`, even if the set has holes. Raises `ValueError`.
 
         >>> Versions.parse_set("0-2,16")
         Versions('0-2,16')
@@ -136,7 +136,10 @@ class Versions:
         return self.lowest <= self.highest
 
     def __le__(self, other: Versions) -> bool:
-        """Return whether ``other`` contains every version of this set. This is true for "none"."""
+        """Return whether ``other`` contains every version of this set.
+
+        The result is true if this set is "none".
+        """
         if self.holes or other.holes:
             return self & other == self
         return not self or (other.lowest <= self.lowest and self.highest <= other.highest)

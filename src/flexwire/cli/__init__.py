@@ -4,8 +4,9 @@ A command reads its arguments, calls other packages, and prints their results. T
 the meaning of bytes and specs. A command imports modules only when it runs. `flexwire decode`
 therefore starts immediately, although `flexwire analyze` needs time to load Spark.
 
-`app` has the command tree, the exit codes and the form of errors. `options` has the arguments that
-commands share. `terminal` escapes the control characters in the output of all commands.
+`app` defines the command tree, the exit codes and the format of errors. `options` defines the
+arguments that commands share. `terminal` escapes the control characters in the output of all
+commands.
 
 The laws of this package (tests below `tests/`):
 

@@ -287,7 +287,7 @@ def analyze(
             append=append,
             answers=None if answers is None else parse_names(answers),
             progress=progress,
-            # These are the names of parameters of `run`. None means that the option was not given.
+            # Each name is a parameter of `run`. None means that the option was not given.
             **{name: value for name, value in others.items() if value is not None},
         )
     if output is Format.JSON:
@@ -295,14 +295,15 @@ def analyze(
     else:
         _print_summary(analysis, out)
     if answers is not None and analysis.facts.unanswered:
-        # The default answers are only a part of the report, but the user asked for these ones.
+        # If a default answer fails, only the report mentions the failure. The user requested these
+        # answers, so their failure is an error.
         raise AnalysisError(f"{len(analysis.facts.unanswered)} of the requested answers failed")
 
 
 def _formats(
     tables: str, output: Format | str, releases: tuple[str, ...], *, append: bool
 ) -> tuple[str, Format]:
-    """Return the format of tables and the format of the text.
+    """Return the format of the tables and the format of the summary.
 
     In earlier releases, --format chose the format of tables. Prints the full names of releases that
     were given in short form.
@@ -324,7 +325,10 @@ def _formats(
 
 
 def _catalog(tables: str, others: dict[str, Any]) -> IcebergCatalog | None:
-    """Return the catalog for Iceberg tables. Refuse its options for other formats."""
+    """Return the catalog for Iceberg tables.
+
+    Raise a usage error if options for the catalog are given for other tables.
+    """
     name, properties = others["iceberg_catalog"], others.pop("iceberg_properties")
     if tables != ICEBERG and (name or properties):
         option = "--iceberg-catalog" if name else "--iceberg-property"
@@ -466,8 +470,8 @@ def _print_places(analysis: Analysis, out: str) -> None:
     print_line(f"Tables: {analysis.output.where('tables')}")
     print_line(f"Report: {analysis.output.where('report.html')}")
     if not (analysis.facts.answers or analysis.facts.unanswered):
-        # This path is not the directory of this run. A store later removes that directory, and it
-        # contains no Delta tables.
+        # The path is OUT and not the directory of this run. In an object store, the directory of a
+        # run is removed later. It also contains no Delta tables.
         print_line(f"Chargeback, latency, errors and more: flexwire answers {OutputDirectory(out)}")
 
 

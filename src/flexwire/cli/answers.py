@@ -148,7 +148,10 @@ def _print_all(results: list[AnswerResult], most: int, *, are_named: bool) -> No
 
 
 def _plan_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the only answer from which a plan can be made. Refuse all other answers."""
+    """Return the only answer from which a plan can be made.
+
+    Raise a usage error for all other answers.
+    """
     from flexwire.answers.group_offsets import ANSWER_NAME
 
     if names not in {(), (ANSWER_NAME,)}:
@@ -159,7 +162,7 @@ def _plan_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _write_plan(result: AnswerResult, file: Path, *, is_json: bool) -> None:
-    """Write a plan. Print the numbers of rows in the plan and of rows that it leaves out."""
+    """Write a plan. Print how many rows the plan contains and how many rows it leaves out."""
     from flexwire.answers.group_offsets import reset_plan
     from flexwire.cli.options import InputError
     from flexwire.facts.units import plural

@@ -339,11 +339,11 @@ def run() -> None:
             raise
         fail(tell(missing))
     except BrokenPipeError:
-        # The reader has read enough. If `head` closes the pipe, this is not a failure.
+        # The reader, such as `head`, has closed the pipe. This is not a failure.
         sys.stdout = None
         sys.exit(1)
     except OSError as error:
-        # Otherwise Python would try to write the rest at exit, and fail again.
+        # Without this line, Python would try to write the rest at exit, and fail again.
         sys.stdout = None
         fail(f"OSError: {printable(system_error_text(error))}")
 

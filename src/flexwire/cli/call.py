@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def limit_cpu_time(seconds: float, subject: str) -> Iterator[None]:
-    """Limit the CPU time of a block to ``seconds``. Beyond it, raise `CallError` about ``subject``.
+    """Limit the CPU time of a block to ``seconds``.
+
+    Raise `CallError` about ``subject`` at the limit.
 
     Waiting does not count, because each wait has its own limit. The limit works only in the
     main thread, and only on systems with such timers (POSIX). On other systems there is no limit.
@@ -81,12 +83,12 @@ def _is_main() -> bool:
 _LATEST = "latest"
 _MIB = 1024 * 1024
 ANSWER_BYTES = 8 * _MIB
-"""The default limit for the size of a response. The limit is low because one byte may become 100
-bytes of objects.
+"""The default limit for the size of a response. The limit is low because one byte can become 100
+bytes of Python objects.
 """
 _TO_SHOW = "decoding and printing the answer"
 _INSIST = "use --any-version to send it anyway"
-# An int16 has fewer digits.
+# An int16 has at most five digits.
 _DIGITS = re.compile(r"[0-9]{1,9}")
 _LINE_KEYS = frozenset({"message", "version", "body", "to", "headerTags"})
 
@@ -95,7 +97,7 @@ _LINE_KEYS = frozenset({"message", "version", "body", "to", "headerTags"})
 class _CallOptions:
     """The options for requests and for the output.
 
-    A single line may choose another version or route.
+    A line of --requests can override the version and the route.
     """
 
     version: str
@@ -268,7 +270,7 @@ def _call_once(
 
 
 def _to_request(message: str, body: str | None) -> dict[str, Any]:
-    """Return the request in the form of a line of --requests. Refuse unknown names of APIs."""
+    """Return the request in the form of a line of --requests. Raise an error for an unknown API."""
     from flexwire.protocol.apis import api_key_of
 
     api_key_of(message)
@@ -415,7 +417,7 @@ _HINTS = {
 
 
 def _print_errors(answer: BrokerAnswer) -> bool:
-    """Print the error codes in a response. Return whether there are any."""
+    """Print the error codes in a response. Return whether the response contains error codes."""
     codes = answer.error_codes
     for code in codes:
         print(f"error: {code}", file=sys.stderr)

@@ -74,7 +74,7 @@ _OPTIONS = (
 
 
 def check_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that choose rules and control the output of findings to a command."""
+    """Add to a command the options that choose rules and control the output of findings."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -120,7 +120,7 @@ def rule_page(of: Ruleset, name: str) -> str:
 
 
 def print_findings(report: Report, output: str) -> NoReturn:
-    """Print the findings. Exit with code 100 if there are any."""
+    """Print the findings. Exit with code 100 if the report contains findings."""
     text = _report_text(report, output)
     if output == "text":
         styled(sys.stdout).write(text)

@@ -65,7 +65,7 @@ def release_names(
 def rule_names(
     context: click.Context, _parameter: click.Parameter, prefix: str
 ) -> list[CompletionItem]:
-    """Return the rules of lint, or the rules of breaking changes."""
+    """Return the rules for lint, or the rules for breaking changes."""
     from flexwire.specs.lint.config import BREAKING, LINT
 
     of = LINT if context.info_name == LINT.table else BREAKING

@@ -137,7 +137,7 @@ def decode(
 
 
 def _hinting(decode_bytes: Callable[[bytes], tuple[Any, int]], raw: bytes) -> tuple[Any, int]:
-    """Decode a message. If this fails, add a hint about what else the bytes may be."""
+    """Decode a message. If the bytes do not decode, print a hint that they may be a frame."""
     try:
         return decode_bytes(raw)
     except DecodeError:
@@ -243,7 +243,7 @@ def _print_frame(form: dict[str, Any], output: Format, *, compact: bool) -> None
     size = "unknown size" if form["length"] is None else plural(form["length"], "byte")
     here = f", of which {form['present']} are present" if "present" in form else ""
     print_line(f"{where}{form['frame']} of {size}{here}{withheld}")
-    # The header has no name of its own, and its version is next to its JSON.
+    # A header has no message name. Its version is in headerVersion, next to the header's JSON form.
     if "header" in form:
         version = f" version {form['headerVersion']}" if "headerVersion" in form else ""
         print_outline(f"header{version}", form["header"])

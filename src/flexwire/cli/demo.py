@@ -1,4 +1,4 @@
-"""`flexwire demo`: run an analysis on an embedded cluster."""
+"""`flexwire demo`: capture and analyze the traffic of a small simulated cluster."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def demo(*, out: Path, memory: str, output: Format) -> None:
     else:
         print_summary(Console(file=styled(sys.stdout)), outcome)
         print_audit(outcome.analysis.facts)
-        # A path that is wrapped cannot be copied. Readers look for the path at the end of the
-        # output.
+        # A path that is split over two lines cannot be copied. Readers look for the path at the end
+        # of the output.
         print_line(f"Report: {outcome.analysis.report}")
     if outcome.failures:
         sys.exit(1)

@@ -2,8 +2,8 @@
 
 The forms are those that Wireshark copies (a hex dump, a hex stream, an escaped string, a C array),
 the output of ``hexdump``, ``hexdump -C``, ``xxd``, ``od -t x1`` and ``tcpdump -X``, and Python
-bytes literals. If a form numbers its bytes, the numbers must be right. A dump with a missing line
-is refused, and so are two dumps joined together. Neither is read as something shorter.
+bytes literals. If a form numbers its bytes, the numbers must be correct. A dump with a missing line
+is therefore refused, and two dumps that were joined are refused too.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _DumpLine(NamedTuple):
 
 
 def read_dump(text: str) -> bytes | None:
-    r"""Return the bytes in a text, or None if the text has none of the known forms.
+    r"""Return the bytes in a text, or None if the text is not in a known form.
 
     Raises `DumpError` if the offsets of a dump show that lines are missing.
 
@@ -113,7 +113,7 @@ def _plain(text: str) -> bytes | None:
 
 
 def _looks_numbered(text: str) -> bool:
-    """Return whether lines begin with offsets, so that they are not only bytes."""
+    """Return whether the lines begin with offsets, and not with bytes."""
     lines = [line for line in text.splitlines() if line.strip()]
     first = [match for line in lines if (match := _LINE.fullmatch(line.strip()))]
     if len(first) < len(lines) or not first or not first[0][3] or int(first[0][1], 16):
@@ -129,8 +129,8 @@ def _escaped(text: str) -> bytes | None:
 
 
 def _array(text: str) -> bytes | None:
-    # No comment can end after the last "*/". For each start of a comment after it, the rest of the
-    # text would be searched.
+    # No comment ends after the last "*/". The rest of the text is not searched, because every "/*"
+    # in it would cause another search to the end of the text.
     last = text.rfind("*/") + len("*/") if "*/" in text else 0
     match = _ARRAY.fullmatch(_BLOCK_COMMENT.sub("", text[:last]) + text[last:])
     if match is None or "0x" not in match[1].lower():
@@ -180,8 +180,8 @@ def _lines(text: str) -> bytes | None:
 def _ways(first: _DumpLine) -> list[tuple[int, bool]]:
     """Return the possible readings of a layout: the base of offsets, and whether words are swapped.
 
-    ``hexdump`` and ``od`` print offsets of seven digits. Those of od are octal. Words of two bytes
-    without a colon come from hexdump, and have the order of a little-endian machine.
+    ``hexdump`` and ``od`` print offsets of seven digits. The offsets of od are octal. Words of two
+    bytes without a colon come from hexdump, and have the order of a little-endian machine.
     """
     if first.has_colon or len(first.offset) != len("0000000"):
         return [(16, False)]

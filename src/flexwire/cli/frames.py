@@ -53,7 +53,8 @@ class FramingOptions:
 class ShownFrame:
     """A frame to show: a complete frame, or the readable ``part`` of an incomplete one.
 
-    If it comes from a capture, ``withheld`` is set, and it is shown without credentials.
+    If the frame comes from a capture, ``withheld`` is true, and the frame is shown without
+    credentials.
     """
 
     frame: WholeFrame | None
@@ -63,7 +64,10 @@ class ShownFrame:
 
     @property
     def error(self) -> FlexwireError | None:
-        """The error of an incomplete frame. If there are several frames, it names the frame."""
+        """The error of an incomplete frame.
+
+        If there are several frames, the error also says which frame.
+        """
         error = None if self.part is None else self.part.error
         return error if error is None or not self.where else FrameError(f"{self.where}: {error}")
 
@@ -89,8 +93,8 @@ class ShownFrame:
     def is_surely_a_request(self) -> bool:
         """True if the first bytes cannot be the start of a response.
 
-        Read as an api key, a correlation id rarely means an API other than 0, because ids are
-        rarely so large.
+        A response begins with its correlation id. The first two bytes of an id below 65,536 are 0.
+        Any other api key therefore nearly always belongs to a request.
         """
         part = self.part
         if part is None or part.body is None or part.header is None:
@@ -99,7 +103,10 @@ class ShownFrame:
 
 
 def raise_first(frames: list[ShownFrame], framing: FramingOptions) -> None:
-    """Raise the error of the first incomplete frame, with a hint about what else it may be."""
+    """Raise the error of the first incomplete frame.
+
+    Print a hint first if the frame may be a response.
+    """
     for frame in frames:
         if frame.error is None:
             continue
@@ -169,7 +176,7 @@ words_argument = click.argument(
 
 
 def split_words(words: tuple[str, ...], framing: FramingOptions) -> tuple[str | None, str]:
-    """Return the message and the data that are meant by the words of a command line."""
+    """Return the message (or None) and the data in the words of a command line."""
     if framing.is_asked:
         if len(words) != 1:
             raise click.UsageError(
@@ -230,8 +237,8 @@ def read_frame_bytes(
 ) -> list[ShownFrame]:
     """Return the frames in some bytes: requests, or responses to ``request`` or for an ``api``.
 
-    Raises `click.UsageError` if a response for an API has no version, or if any other frame has
-    one.
+    Raises `click.UsageError` if a response for an API has no version, or if a version is given for
+    any other frame.
     """
     input_frames = _read_input_frames(raw, version, api, request, has_length=has_length)
     return [
@@ -291,7 +298,7 @@ def _api(api: str, version: int | str | None) -> tuple[int, int]:
 def frames_of_packet(path: Path, number: int) -> list[ShownFrame]:
     """Return the frames of a packet without credentials.
 
-    Raises `FlexwireError` if there are none.
+    Raises `FlexwireError` if the packet has no frames.
     """
     from flexwire.capture.messages import find_packet_frames
 

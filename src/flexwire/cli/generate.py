@@ -121,7 +121,7 @@ def generate(
         return
     written = 0
     for data, _ in samples:
-        # Fuzzers use such file names, and recognize by them the files that they already have.
+        # Fuzzers use such file names, and use the names to recognize files that they already have.
         name = hashlib.sha256(data).hexdigest()[:_NAME_LETTERS]
         if not (corpus / name).exists():
             write_together(corpus, {name: data})

@@ -1,4 +1,4 @@
-"""The options of commands that serve metrics in the format OpenMetrics."""
+"""The options of commands that serve metrics in the OpenMetrics format."""
 
 from __future__ import annotations
 

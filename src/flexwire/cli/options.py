@@ -36,7 +36,7 @@ prints them.
 
 
 class InputError(FlexwireError):
-    """An argument or a file that is not what the user claims."""
+    """An argument or a file that the command cannot use as requested."""
 
 
 class Notation(StrEnum):
@@ -62,7 +62,7 @@ def _use_catalog(context: click.Context, _option: click.Parameter, value: str | 
 
     use_catalog(Path(value).absolute())
     old_value = os.environ.get(VARIABLE)
-    # Processes that the command starts, especially Spark, must also use this.
+    # Processes that the command starts, especially Spark, must also use this catalog.
     os.environ[VARIABLE] = str(Path(value).absolute())
     context.find_root().call_on_close(partial(_restore_catalog, old_value))
 
@@ -89,7 +89,7 @@ message_argument = click.argument("message", shell_complete=message_names)
 
 
 class _Version(click.ParamType):  # type: ignore[type-arg]  # generic only for mypy
-    """A message version, or a word for the newest version of the message."""
+    """A message version, or "latest" for the newest version of the message."""
 
     name = "N|latest"
 
@@ -328,7 +328,7 @@ def read_bytes(text: str, notation: Notation) -> bytes:
     With ``auto``, text that is hex or a dump of bytes is read as such, even if it could also be
     base64 or the name of a file. The same is true for text in a file. Any other file is read as raw
     bytes. A string that could be base64 but begins like a directory is the name of a file. Raises
-    `InputError` for other texts.
+    `InputError` for any other text.
     """
     if text == "-":
         return read_content(read_standard_input(), notation, "standard input")
@@ -413,7 +413,7 @@ def read_standard_input() -> bytes:
 def _bounded(file: IO[bytes], source: str) -> bytes:
     """Return all bytes of a file.
 
-    A file without an end, such as a device, is refused at a limit.
+    Raises `InputError` at a limit, because a file such as a device may never end.
     """
     data = file.read(MOST_INPUT_BYTES + 1)
     if len(data) > MOST_INPUT_BYTES:
@@ -457,7 +457,9 @@ def _from_hex(text: str) -> bytes | None:
 
 
 def read_content(content: bytes, notation: Notation, source: str) -> bytes:
-    """Return the bytes that the text in a file describes. Raises `InputError` if there are none.
+    """Return the bytes that the text in a file describes.
+
+    Raises `InputError` if the text does not describe bytes.
 
     ``source`` is the name of the file for errors.
     """
@@ -494,7 +496,7 @@ def read_content(content: bytes, notation: Notation, source: str) -> bytes:
 
 
 def _slip(text: str) -> str:
-    """Return an addition to the error about a string that is almost hex."""
+    """Return the text to append to an error about a string that is almost hex, or ""."""
     from flexwire.cli.dumps import slip_in_hex
 
     slip = slip_in_hex(text)

@@ -54,13 +54,13 @@ class ConventionName(click.Choice[str]):
 class DumpOptions:
     """The part of a log to show: everything, unless a range is given.
 
-    ``decode`` is the internal topic as which records are decoded. None takes it from the name of
-    the directory. ``release`` is the release that wrote the records, or None if it is unknown.
-    ``show_credentials`` shows the credentials in records of the cluster's metadata, which are
-    otherwise withheld. ``dialect`` is the dialect of KIP-82's typed headers, for logs in the format
-    of that document. ``offsets`` and ``times`` (in ms) are inclusive. A batch is inflated to at
-    most ``max_inflated`` bytes, or to the default limit. ``hear`` is called with the progress in a
-    log.
+    ``decode`` is the internal topic whose format is used to decode records. If it is None, the name
+    of the directory determines the topic. ``release`` is the release that wrote the records, or
+    None if it is unknown. ``show_credentials`` shows the credentials in records of the cluster's
+    metadata, which are otherwise withheld. ``dialect`` is the dialect of KIP-82's typed headers,
+    for logs in the format of that document. ``offsets`` and ``times`` (in ms) are inclusive. A
+    batch is inflated to at most ``max_inflated`` bytes, or to the default limit. ``hear`` is called
+    with the progress in a log.
     """
 
     deep: bool = False
@@ -89,7 +89,7 @@ class DumpOptions:
     def is_partial(self) -> bool:
         """True if only a part of a log is wanted.
 
-        In this case its indexes are not compared with it.
+        In this case, the log is not compared with its indexes.
         """
         return any(part is not None for part in (self.offsets, self.times, self.max_bytes))
 
@@ -128,7 +128,7 @@ class OffsetRange(click.ParamType):  # type: ignore[type-arg]  # generic only fo
 class TimeRange(click.ParamType):  # type: ignore[type-arg]  # generic only for mypy
     """An inclusive range of times, written FROM/TO.
 
-    Each is in ISO 8601 or milliseconds, or missing.
+    Each time is in ISO 8601 or milliseconds. Either time may be missing.
     """
 
     name = "FROM/TO"

@@ -3,8 +3,8 @@
 There is a row for each batch, record and entry, and for each finding at the place of the finding.
 
 For logs in the format of KIP-82's document, ``--dialect`` gives the dialect, because the bytes do
-not show which of the two dialects was used. Such logs may also contain messages of magic 0 and 1.
-Their rows are like those of records, but with typed headers.
+not show which of the two dialects was used. Such logs may also contain messages of magic 0 and 1. A
+message has the same row as a record, but with typed headers.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class RecordRows:
             yield finding_row(Damage(batch.position, batch.size, reason))
 
     def _content(self, record: Record) -> tuple[Any, Any, str | None]:
-        """Return the key and the value, and the error if one of them does not decode."""
+        """Return the key and the value, and the error if the key or the value does not decode."""
         topic = self._topic
         if topic is None:
             key = show_bytes(record.key, self._options.key_notation)
@@ -491,7 +491,7 @@ def _beside_rows(file: LogFile, _options: DumpOptions) -> Iterator[Row]:
 
 
 def _index_findings(log: LogFile, options: DumpOptions) -> Iterator[Row]:
-    """Compare a log with its indexes, unless these are among the requested files."""
+    """Compare a log with its indexes, unless the user also requested the indexes."""
     if base_offset_of(log.path) is None:
         return
     for kind in ("index", "timeindex"):

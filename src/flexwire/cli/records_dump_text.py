@@ -1,7 +1,7 @@
 """The rows of `flexwire records dump` as lines for people.
 
-The fields of batches are in columns. Rare fields come after them, on a narrow terminal in a second
-line.
+The fields of batches are in columns. Rare fields follow the columns, or are in a second line on a
+narrow terminal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from flexwire.cli.records_dump_rows import Row
 
-# Position, size, offsets, count, leader epoch and max timestamp have 75 characters, and fit into 80
+# Position, size, offsets, count, leader epoch and max timestamp need 75 characters, and fit into 80
 # columns.
 _BATCH = "{:>9}  {:>8}  {:<13}  {:>6}  {:>5}  {:<24}"
 _BATCH_HEAD = _BATCH.format("position", "size", "offsets", "count", "epoch", "max timestamp")
@@ -224,7 +224,7 @@ def _plural(name: str, count: int) -> str:
 
 
 def time_text(milliseconds: int) -> str:
-    """Return a timestamp in ISO 8601 and UTC, "-" if it is missing, or a number if it is no date.
+    """Return a time as ISO 8601 in UTC, "-" if it is missing, or a number if it is not a date.
 
     >>> time_text(1700000000000), time_text(-1), time_text(2**62)
     ('2023-11-14T22:13:20.000Z', '-', '4611686018427387904')
@@ -253,7 +253,7 @@ def _content(value: Any) -> str:
 
 
 def _structure(value: dict[str, Any]) -> str:
-    """Return bytes that are not text, a message, or a control record, as text."""
+    """Return the text form of bytes that are not text, a message or a control record."""
     if "message" in value:
         name = value.get("name") or f"{value['message']} v{value['version']}"
         layout = f"as in {value['release']}" if "release" in value else None

@@ -70,7 +70,7 @@ def schema_breaking(
 
 
 def _sides(paths: tuple[str, ...], against: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Return the new paths and the old paths. A range of git revisions gives both."""
+    """Return the new paths and the old paths. A range of git revisions adds a path to each list."""
     new, old = [], list(against)
     for path in paths:
         before, dots, after = path.partition("..")

@@ -1,4 +1,4 @@
-"""`flexwire schema cost`: print the bytes that a change to specs, or an encoding, would save."""
+"""`flexwire schema cost`: measure how many bytes a change to specs, or an encoding, would save."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _OURS = "Written by `flexwire schema docs`"
 _MARK = f"<!-- {_OURS}; do not edit. -->\n"
-# The number of bytes at the beginning of a file in which our mark would be.
+# The number of bytes at the beginning of a file that are searched for our mark.
 _BEGINNING = 200
 # Findings that prevent a guide although lint does not call them errors: their messages have no
 # layout or no page.
@@ -137,7 +137,7 @@ def _traffic(capture: str) -> GuideTraffic:
 
 
 def _invalid(paths: tuple[str, ...], mode: Mode) -> Report:
-    """Return lint's findings about specs from which no guide can be made."""
+    """Return the lint findings that make a guide impossible."""
     from flexwire.schema.sources import RELEASE, read_sources
     from flexwire.specs.lint.config import Config
     from flexwire.specs.lint.lint import lint
@@ -150,7 +150,10 @@ def _invalid(paths: tuple[str, ...], mode: Mode) -> Report:
 
 
 def _write(out: Path, files: dict[str, str], suffix: str) -> None:
-    """Write files and remove those of earlier runs. Raises `InputError` for a foreign file."""
+    """Write files, and remove files of earlier runs.
+
+    Raises `InputError` if another program wrote a file.
+    """
     for name in files:
         if os.path.lexists(out / name) and not _is_ours(out / name):
             reason = "was not written by flexwire schema docs; give another directory"

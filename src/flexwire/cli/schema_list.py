@@ -50,7 +50,10 @@ def schema_list(*, name: str, module: str | None, release: str | None, output: F
 
 
 def _refuse(name: str, module: str | None) -> NoReturn:
-    """Raise an error that nothing can be listed, and name the most similar module or message."""
+    """Raise an error because nothing can be listed.
+
+    The error names the most similar module or message.
+    """
     from flexwire.schema.catalog import catalog
     from flexwire.schema.coercion import nearest
 

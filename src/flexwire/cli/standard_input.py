@@ -46,7 +46,10 @@ def spec_name(head: bytes) -> str:
 
 
 def segment_name(head: bytes) -> str:
-    """Return a broker's name for a log segment: its first offset, in the partition's directory."""
+    """Return the path that a broker uses for a log segment.
+
+    The name is the first offset, in the directory of the partition.
+    """
     first = int.from_bytes(head[:_OFFSET], "big", signed=True)
     return f"{NAME}-0/{max(first, 0):020d}.log"
 
@@ -78,7 +81,9 @@ def plain_name(_: bytes) -> str:
 def takes_standard_input(
     *also: str, **names: Name
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command accept ``-`` as a file. Each parameter has a function that names the input.
+    """Make a command accept ``-`` as a file.
+
+    ``names`` has a function for each parameter that returns the file name.
 
     ``also`` contains parameters that read standard input themselves. Standard input can be read
     only once.
@@ -130,6 +135,7 @@ def save_input(name: Name = plain_name) -> Iterator[Path]:
         with path.open("wb") as saved:
             saved.write(head)
             shutil.copyfileobj(file, saved)
-        # An error that ends the block is printed after the block.
+        # The name is also replaced in an error that ends the block, because the error is printed
+        # later.
         show_path_as(str(path), "standard input")
         yield path

@@ -162,7 +162,7 @@ def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
 
 
 def _room(place: OutputDirectory, name: str) -> ModuleType:
-    """Return the module of the package for the format of the tables in ``place``."""
+    """Return a module from the package for the format of the tables in ``place``."""
     from flexwire.arguments import DELTA, ICEBERG
     from flexwire.extras import needed_by
     from flexwire.tables.output import is_iceberg

@@ -60,7 +60,7 @@ def _parsed_tags(
 def filter_options(verb: str, note: str = "") -> tuple[Callable[..., Any], ...]:
     """Add the options of a frame filter to a command.
 
-    ``verb`` is for their help: see `to_filter`.
+    ``verb`` is the first word of their help. `to_filter` reads the options.
     """
     return (
         click.option(
@@ -299,7 +299,7 @@ def _click_option(field: dataclasses.Field[Any], option: Option) -> Callable[...
 
 
 def to_security(listen: str, parameters: dict[str, Any]) -> tuple[TapSecurity, ThrowawayCa | None]:
-    """Return the security from the options, and the throwaway authority if it was requested."""
+    """Return the security settings, and the throwaway authority if the options request one."""
     from flexwire.tap import TapSecurity
 
     own, throwaway = _listening(listen, parameters)

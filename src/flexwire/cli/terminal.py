@@ -1,9 +1,9 @@
 """Standard output and standard error. All commands print through these functions.
 
-Names may contain control characters. The streams escape these, so that commands do not have to.
-flexwire's own colors and its progress bar are written through `styled`, and callers escape foreign
-text in them with `printable` first. Formats without JSON's escapes, such as CSV, are written with
-`write_data`. A file or a pipe gets such formats unchanged.
+Names may contain control characters. The streams escape these characters, so that commands do not
+have to. flexwire's own colors and its progress bar are written through `styled`, and callers escape
+foreign text in them with `printable` first. Formats without JSON's escapes, such as CSV, are
+written with `write_data`. A file or a pipe receives such formats unchanged.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _KEPT = "\n"
 # The text that replaces each private file name, because such a name means nothing to a reader.
 _SHOWN_AS: dict[str, str] = {}
 
-# On Windows, a pipe or a file has the code page of a language, unless this variable names another
-# encoding.
+# On Windows, Python writes to a pipe or a file in the system's code page, unless this variable sets
+# another encoding.
 _HAS_CODE_PAGES = os.name == "nt"
 _ENCODING = "PYTHONIOENCODING"
 
@@ -81,7 +81,10 @@ class EscapedStream(io.TextIOWrapper):
             self.flush()
 
     def write_data(self, text: str) -> None:
-        """Write data for another program, in UTF-8. It is unchanged unless this is a terminal."""
+        """Write data for another program, in UTF-8.
+
+        The data is unchanged unless the stream is a terminal.
+        """
         if self.isatty():
             # For a terminal, the carriage return at the end of a line is a control character too.
             self.write(text.replace("\r\n", "\n"))
@@ -122,8 +125,7 @@ def _guard(stream: TextIO) -> TextIO:
         "write_through": stream.write_through,
     }
     stream.flush()
-    # A terminal that cannot show a character gets an escape. JSON gives the escape the same
-    # meaning.
+    # If a terminal cannot show a character, an escape is printed that has the same meaning in JSON.
     return EscapedStream(stream.buffer, errors=_ESCAPES, **settings)
 
 
@@ -179,7 +181,7 @@ def system_error_text(error: OSError) -> str:
 
 
 class LogFormatter(logging.Formatter):
-    """Format each log message as one line, whatever addresses it contains."""
+    """Format each log message as one line, even if the message contains line breaks."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is that of logging
         """Return the line for one message, with escapes."""

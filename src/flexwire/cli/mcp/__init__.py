@@ -3,8 +3,9 @@
 A program such as an assistant sends the requests, and hostile input may mislead this program. The
 server therefore only reads files below one directory, and opens no connections. The tools call the
 same functions as the commands. A result is the JSON of a command (docs/json.md), which is truncated
-if it is long. `root` opens files, `tools` has the tools and `arguments` their arguments, `analyses`
-reads stored analyses, `bounds` truncates and escapes answers, and `server` implements the protocol.
+if it is long. `root` opens files, `tools` defines the tools, `arguments` defines the arguments of
+the tools, `analyses` reads stored analyses, `bounds` truncates and escapes answers, and `server`
+implements the protocol.
 
 Laws of this package:
 

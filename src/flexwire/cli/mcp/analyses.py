@@ -29,7 +29,10 @@ _TABLES: Final = "tables"
 
 
 def audit(root: ServedRoot, asked: AuditArguments) -> dict[str, Any]:
-    """Return the audit of an analysis. A row is a finding, and the most serious comes first."""
+    """Return the audit of an analysis.
+
+    A row is a finding, and the most serious finding comes first.
+    """
     from flexwire.cli.analyze import audit_form
     from flexwire.facts.audit import findings
     from flexwire.report.audit_files import audit_row
@@ -123,7 +126,10 @@ class _OpenAnalysis(NamedTuple):
 def _stored_rows(
     root: ServedRoot, opened: _OpenAnalysis, name: str, asked: AnswersArguments
 ) -> list[dict[str, Any]]:
-    """Return rows from the table of an answer. The table is read only up to the last of them."""
+    """Return rows from the table of an answer.
+
+    The table is read only up to the last requested row.
+    """
     from pyarrow.parquet import ParquetFile
 
     from flexwire.cli.answers import rows_form

@@ -34,7 +34,7 @@ class PagedArguments(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
 
 
 class BytesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Arguments with bytes and their kind."""
+    """Arguments that specify bytes and the kind of the bytes."""
 
     data: Annotated[
         _Text | None,
@@ -69,7 +69,7 @@ class BytesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_f
 
 
 class SchemaArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Arguments with a message and its version."""
+    """Arguments that specify a message and its version."""
 
     message: Annotated[_Name, Meta(description="The name of the message, such as FetchRequest.")]
     version: Annotated[
@@ -82,13 +82,13 @@ class SchemaArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_
 
 
 class AnalysisArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Arguments with an analysis."""
+    """Arguments that specify an analysis."""
 
     analysis: Annotated[_Name, Meta(description="The directory of the analysis, below the root.")]
 
 
 class AuditArguments(AnalysisArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Arguments with an analysis, and a selection of findings from its audit."""
+    """Arguments that specify an analysis and select findings from its audit."""
 
     release: Annotated[_Name | None, Meta(description="Only findings for this release.")] = None
     verdict: Annotated[
@@ -97,7 +97,7 @@ class AuditArguments(AnalysisArguments, kw_only=True, frozen=True, forbid_unknow
 
 
 class AnswersArguments(AnalysisArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Arguments with an analysis and one of its answers."""
+    """Arguments that specify an analysis and one of its answers."""
 
     name: Annotated[
         _Name | None,
@@ -108,7 +108,7 @@ class AnswersArguments(AnalysisArguments, kw_only=True, frozen=True, forbid_unkn
 
 
 class FramesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Arguments with a capture and a selection of its frames: those that match all given lists."""
+    """Arguments that specify a capture and select the frames in it that match all given lists."""
 
     file: Annotated[_Name, Meta(description="A capture below the root.")]
     connection: Annotated[
@@ -131,6 +131,6 @@ class FramesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_
 
 
 class ListArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Arguments with a directory."""
+    """Arguments that specify a directory."""
 
     directory: Annotated[_Name, Meta(description="A directory below the root.")] = "."

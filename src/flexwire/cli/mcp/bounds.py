@@ -1,6 +1,6 @@
 """Results of tools as text, of limited length and escaped, with a count of omissions.
 
-The reader of a result pays for each character, and names in a capture come from strangers. A form
+A client pays for each character of a result, and names in a capture come from strangers. A result
 is therefore cut to `MOST_CHARACTERS`. Its text is JSON in which `flexwire.printable` has escaped
 all invisible characters.
 """
@@ -21,7 +21,7 @@ LONGEST_TEXT: Final = 2_000
 MOST_PLACES: Final = 20
 """The largest number of places with omissions that a result lists."""
 _SHORTEST_TEXT: Final = 20
-# A field takes its name and a few further characters.
+# A field needs its name and a few further characters.
 _AROUND: Final = 4
 # Additional characters for plain values. The error in a result is such a value.
 _RESERVE: Final = 10_000
@@ -47,7 +47,7 @@ class Page:
 def to_text(form: dict[str, Any]) -> str:
     r"""Return the text of a result: JSON with the form and its omissions.
 
-    The elements of a dict, a list and a `Page` are kept until the number of characters is reached.
+    The elements of a dict, a list and a `Page` are kept until the text reaches `MOST_CHARACTERS`.
     ``leftOut`` lists each place with the number of elements that are missing there. It is empty if
     nothing is missing. A text that was cut ends with the number of its missing characters.
 
@@ -89,7 +89,7 @@ class _Cutter:
         return value
 
     def _cut_fields(self, fields: dict[str, Any], place: str) -> dict[str, Any]:
-        """Cut fields, and keep all plain values first. An error must not be lost behind a list."""
+        """Cut fields, but keep plain values first, so that a long list displaces no error."""
         kept: dict[str, Any] = {}
         for is_inner in (False, True):
             for name, value in fields.items():

@@ -115,7 +115,10 @@ class ServedRoot:
             place.close()
 
     def search(self, name: str) -> FoundFiles:
-        """Return the inputs and analyses in a directory. Raises `OutsideRootError` without it."""
+        """Return the inputs and analyses in a directory.
+
+        Raises `OutsideRootError` for anything else.
+        """
         found, waiting = FoundFiles(), [name]
         self.check_directory(name)
         while waiting and not found.is_cut:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from flexwire.codec import Message
 
 MOST_COUNTED: Final = 100_000
-"""The largest number of frames after the last one in a result that are counted."""
+"""The largest number of frames that are counted after the last frame of a result."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ Laws of this package:
 
 - **Memory is limited.** At most `MOST_FRAMES` rows and `HELD_BYTES` of payloads are kept. All other
   payloads are read again. `tests/cli/view/test_frames.py`
-- **Text from a capture is never markup, and a terminal never obeys it.**
+- **Text from a capture is never markup, and never controls the terminal.**
   `tests/cli/view/test_screen.py`
 """
 

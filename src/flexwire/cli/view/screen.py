@@ -144,7 +144,7 @@ class CaptureScreen(App[None]):
     def _finish(self) -> None:
         """List all frames by time.
 
-        Before this call, they were listed when their connections became known.
+        Before this call, they were listed in the order in which their connections became known.
         """
         by_time = sorted(self._rows.items(), key=lambda item: item[1].timestamp_us)
         if by_time != [*self._rows.items()]:

@@ -81,7 +81,9 @@ def test_the_old_spelling_of_the_tables_format_is_taken_and_said(
     assert asked == ["delta", "delta", "parquet", "parquet"]
     assert [one.exit_code for one in told] == [0, 0, 0]
     assert told[1].stdout == told[0].stdout
-    assert told[1].stderr == "--format delta is now called --tables delta; it still works\n"
+    assert (
+        told[1].stderr == "--format delta is now called --tables delta; the old name still works\n"
+    )
     form = json.loads(told[2].stdout)
     assert (form["traffic"]["frames"], form["report"]) == (
         SAMPLE.totals.frames,

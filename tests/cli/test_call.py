@@ -388,7 +388,7 @@ def test_a_version_that_the_broker_does_not_offer_is_not_sent_unless_one_insists
     with answering(Answers(offered=offered)) as (address, answers):
         run("call", address, "Metadata", "-V", "13")
         assert (run.code, run.out) == (1, "")
-        assert "Metadata 13 was asked for; use --any-version to send it anyway" in run.err
+        assert "Metadata 13 was asked for; use --any-version to send this version anyway" in run.err
         run("call", address, "ListGroups", "-V", "4")
         assert "does not offer it; ListGroups 4 was asked for" in run.err
         assert "Metadata" not in answers.names()

@@ -211,7 +211,7 @@ def test_a_capture_that_is_taken_for_a_frame_says_what_to_ask_for(
     for given in (["--frame"], ["MetadataRequest", "--version", "12"]):
         ran = run(command, *given[:1], str(path), *given[1:])
         assert ran.code == 1
-        assert "is a capture: give the number of a packet in it, --frame-number N" in ran.err
+        assert "is a capture: select one of its packets with --frame-number N" in ran.err
         assert "read as a request" not in ran.err
     assert "--frame-number N for packet N of a capture" in run(command, str(path)).err
 

@@ -153,6 +153,9 @@ def test_a_code_that_no_error_has_suggests_the_nearest(run: Run, given: str) -> 
 def test_the_name_of_an_api_is_that_of_its_request(run: Run) -> None:
     ran = run("decode", "Metadata", "ffffffff00", "-V", "4", "--compact")
     assert (ran.code, ran.out) == (0, '{"topics": null, "allowAutoTopicCreation": false}\n')
-    assert ran.err == "Metadata is read as MetadataRequest; to read its response, give MetadataResponse\n"
+    assert (
+        ran.err
+        == "Metadata is read as MetadataRequest; to read its response, give MetadataResponse\n"
+    )
     assert run("explain", "Metadata", "ffffffff00", "-V", "4", "-q").err == ""
     assert run("encode", "Metadata", '{"topics": null}', "-V", "1").out == "ffffffff\n"

@@ -133,9 +133,9 @@ def _properties(
     "releases",
     multiple=True,
     metavar="RELEASE",
-    help='The Kafka release to audit for; "4.0" means the newest 4.0. Can be given several times. '
-    "By default, the newest release of each major version, beginning with the version of the "
-    "captured brokers.",
+    help='The Kafka release to audit for; "4.0" means the newest 4.0 release. Can be given several '
+    "times. The default is the newest release of each major version, beginning with the major "
+    "version of the captured brokers.",
 )
 @click.option(
     "--captured-release",
@@ -191,9 +191,9 @@ def _properties(
     callback=_moment,
     help=(
         "For logs of internal topics: show groups, transactions and the cluster as they were at "
-        "this moment. By default, they are shown as they were at the end of the logs. MOMENT is a "
-        "time (2026-11-22T10:00Z), or TOPIC-PARTITION=OFFSET of an internal topic, which can be "
-        "given several times."
+        "this moment. The default is the end of the logs. MOMENT is a time (2026-11-22T10:00Z), "
+        "or, for an internal topic, TOPIC-PARTITION=OFFSET. The second form can be given several "
+        "times."
     ),
 )
 @click.option(
@@ -220,17 +220,17 @@ def _properties(
     type=click.IntRange(min=32),
     callback=lambda _context, _option, value: None if value is None else value << 20,
     help=(
-        "How many MiB of captures one task decodes (range_bytes). By default flexwire asks Spark "
-        "how many tasks can run at once, and chooses at most 512 MiB on a cluster. Set this option "
-        "if the number of executors changes during the run."
+        "How many MiB of captures one task decodes (range_bytes). By default, flexwire asks "
+        "Spark how many tasks can run at once, and chooses at most 512 MiB on a cluster. Set "
+        "this option if the number of executors changes during the run."
     ),
 )
 @click.option(
     "--skip-unreadable",
     is_flag=True,
     help=(
-        "Leave out files that cannot be opened or are not captures. The report lists them. By "
-        "default, such a file makes the analysis fail."
+        "Leave out files that cannot be opened or are not captures. The report lists these "
+        "files. By default, such a file makes the analysis fail."
     ),
 )
 @takes_standard_input(paths=input_name, keys=plain_name, labels=plain_name)
@@ -314,7 +314,7 @@ def _formats(
         if (exact := catalog().release(release)) != release:
             note(f"--release {release} is {exact}, the newest such release in the catalog")
     if not isinstance(output, Format):
-        note(f"--format {output} is now called --tables {output}; it still works")
+        note(f"--format {output} is now called --tables {output}; the old name still works")
         tables, output = output, Format.TEXT
     if append and tables == PARQUET:
         raise click.UsageError(
@@ -335,7 +335,7 @@ def _catalog(tables: str, others: dict[str, Any]) -> IcebergCatalog | None:
         raise click.UsageError(f"{option} is for Iceberg tables, so give --tables iceberg too")
     if properties and not name:
         raise click.UsageError(
-            "--iceberg-property needs --iceberg-catalog, which names the catalog"
+            "--iceberg-property needs --iceberg-catalog, which specifies the catalog"
         )
     if tables == ICEBERG and others["register"]:
         raise click.UsageError(

@@ -93,7 +93,7 @@ def answers(
 ) -> None:
     """Answer questions about the traffic in OUT, which is the output of an analysis.
 
-    docs/answers.md lists the NAMES; the default is all of them. If the analysis stored an answer,
+    docs/answers.md lists the NAMES. The default is all answers. If the analysis stored an answer,
     the command prints the stored answer. The command computes all other answers on Spark from the
     tables, and does not store them. With --labels, --since or --until, and for Delta and Iceberg
     tables, it computes every answer. For Delta and Iceberg tables, it stores daily sums.
@@ -225,5 +225,5 @@ def _print(result: AnswerResult, most: int) -> None:
     if more:
         print(f"… and {plural(more, 'more row')}")
     if left_out:
-        print(fill(f"Not shown: {', '.join(left_out)}. --format csv has all columns.", WIDTH))
+        print(fill(f"Not shown: {', '.join(left_out)}. --format csv prints all columns.", WIDTH))
     print()

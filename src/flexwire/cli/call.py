@@ -87,7 +87,7 @@ ANSWER_BYTES = 8 * _MIB
 bytes of Python objects.
 """
 _TO_SHOW = "decoding and printing the answer"
-_INSIST = "use --any-version to send it anyway"
+_INSIST = "use --any-version to send this version anyway"
 # An int16 has at most five digits.
 _DIGITS = re.compile(r"[0-9]{1,9}")
 _LINE_KEYS = frozenset({"message", "version", "body", "to", "headerTags"})
@@ -182,7 +182,7 @@ class _CallOptions:
     "--format",
     "output",
     type=click.Choice(Format, case_sensitive=False),
-    help="The format: json, or text for people. The default is json; for --apis it is text.",
+    help="The format: json, or text for people. The default is json, or text with --apis.",
 )
 @connection_options
 @click.option(
@@ -190,7 +190,7 @@ class _CallOptions:
     type=click.IntRange(min=1),
     default=ANSWER_BYTES // _MIB,
     show_default=True,
-    help="Refuse an answer of more than this many MiB.",
+    help="Refuse an answer that is larger than this many MiB.",
 )
 @takes_standard_input(
     *("body", "requests", "password_file"),

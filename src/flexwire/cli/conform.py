@@ -71,7 +71,7 @@ class ConformanceFormat(StrEnum):
     is_flag=True,
     help="Also send requests that change something. These requests use only a topic, groups and "
     "a transactional id with new names, which the run creates itself. The topic and the groups "
-    "are removed afterwards, also if the run is interrupted. If the cluster has never had a "
+    "are removed afterwards, even if the run is interrupted. If the cluster has never had a "
     "group or a transaction, these requests make it create its internal topics.",
 )
 @click.option(
@@ -126,8 +126,8 @@ class ConformanceFormat(StrEnum):
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     metavar="FILE",
     help=(
-        "A client's properties file for the second broker. Without it, the connection to the "
-        "second broker uses the same TLS and login as the first one."
+        "A client's properties file for the second broker. Without this option, the second "
+        "broker gets the same TLS and login settings as the first."
     ),
 )
 @click.option(

@@ -31,7 +31,7 @@ def demo(*, out: Path, memory: str, output: Format) -> None:
 
     Real clients send requests to three simulated brokers through the tap. Small programs act as old
     clients, and send requests to an old broker. Then flexwire analyzes the captures, with an audit
-    for Kafka 4.0.0 and the newest 4.0. OUT gets capture/, tables/, facts.json, audit.csv,
+    for Kafka 4.0.0 and the newest 4.0 release. OUT gets capture/, tables/, facts.json, audit.csv,
     audit.json and report.html.
     """
     from flexwire.cli.analyze import print_audit

@@ -65,8 +65,8 @@ _WIDTH = 8
     "--size",
     metavar="N",
     help=(
-        "Explain N, a size from an error in a log. N is a number, 0x and hex digits, or four "
-        "characters. Do not give any other option or argument."
+        "Explain N, a size from an error message in a log. N is a number, 0x and hex digits, or "
+        "four characters. Do not give any other option or argument."
     ),
 )
 @takes_standard_input("words", "request", specs=spec_name)

@@ -124,9 +124,9 @@ _OPTIONS = (
         is_flag=True,
         help=(
             "DATA is a frame: header and body, with or without the length before them. Without "
-            "--api and --request, the frame is a request. With one of these options, it is a "
-            "response. DATA can contain several frames, one after the other. The last frame may "
-            "be cut off."
+            "--api and --request, the frame is a request. With one of these options, the frame "
+            "is a response. DATA can contain several frames, one after the other. The last frame "
+            "may be cut off."
         ),
     ),
     click.option(
@@ -147,7 +147,7 @@ _OPTIONS = (
         "--no-length",
         is_flag=True,
         help=(
-            "The frame has no length before its header. By default flexwire detects whether "
+            "The frame has no length before its header. By default, flexwire detects whether "
             "there is a length."
         ),
     ),
@@ -315,7 +315,7 @@ def shown_frame(frame: CapturedFrame, turn: Turn) -> ShownFrame:
 
     where = f"{frame.connection}, {frame.direction} {frame.index} of the connection"
     if turn.kind == "token":
-        raise InputError(f"{where}: a SASL token, which is withheld")
+        raise InputError(f"{where}: the frame is a SASL token, which is withheld")
     if turn.error is not None or frame.error is not None:
         raise InputError(f"{where}: {frame.error or turn.error}")
     request = turn.request

@@ -295,7 +295,7 @@ def find_message(
             name = request
         return message(name, release)
     if release is not None:
-        raise click.UsageError("--release is for bundled messages; leave it out with --specs")
+        raise click.UsageError("--release is for bundled messages; leave out --release or --specs")
     from flexwire.codec.spec_set import load_specs
 
     return load_specs(specs, mode=specs_mode).message(name)
@@ -477,7 +477,7 @@ def read_content(content: bytes, notation: Notation, source: str) -> bytes:
 
             if begins_as_capture(content):
                 raise InputError(
-                    f"{source} is a capture: give the number of a packet in it, --frame-number N"
+                    f"{source} is a capture: select one of its packets with --frame-number N"
                 )
             # A character takes at most four bytes, but a raw file may be large.
             begin = content[: 4 * (MOST_LOOKED_AT + 1)]

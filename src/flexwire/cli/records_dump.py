@@ -75,8 +75,8 @@ _PARTS = {
     "--release",
     help=(
         "The Kafka release that wrote the logs. flexwire uses this release's layouts of internal "
-        "topics and control records. 4.0 means the newest 4.0. The default is the newest layout "
-        "that fits. Implies --deep."
+        "topics and control records. 4.0 means the newest 4.0 release. The default is the newest "
+        "layout that fits. Implies --deep."
     ),
 )
 @click.option(
@@ -127,7 +127,7 @@ _PARTS = {
     is_flag=True,
     help=(
         "Show SCRAM salts and keys, and secret configurations, in the cluster's metadata. By "
-        "default, they are withheld."
+        "default, these values are withheld."
     ),
 )
 @batch_mib_option

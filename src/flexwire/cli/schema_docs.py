@@ -258,7 +258,7 @@ def _message(bundled: Catalog, entry: CatalogEntry) -> Iterator[str]:
         yield f"- {heading}: {text}."
     yield f"- Releases: {'; '.join(_releases(bundled, entry))}."
     if layouts := list(_other_layouts(entry)):
-        yield f"- Fields laid out or named otherwise in: {'; '.join(layouts)}."
+        yield f"- Fields have another layout or other names in: {'; '.join(layouts)}."
     yield ""
     for name, fields in merge(entry.specs()).items():
         yield f"### {name}" if name == entry.name else f"### {entry.name}.{name}"

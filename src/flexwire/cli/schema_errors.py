@@ -38,8 +38,8 @@ def schema_errors(*, text: str, output: Format) -> None:
     code.
 
     TEXT limits the list to one code, or to names that contain TEXT, in upper or lower case. The
-    list then explains each code. If no code matches, the command suggests the nearest one and exits
-    with 1.
+    list then explains each code. If no code matches, the command suggests the nearest code and
+    exits with 1.
     """
     from flexwire.protocol.error_codes import error_codes, nearest_codes
 

@@ -67,7 +67,7 @@ def schema_import(
     from standard input.
 
     A release whose name is not final, such as 4.5.0-SNAPSHOT, 4.5.0-rc1 or 4.5.0-preview, is a
-    preview. All commands read the messages of a preview, but the audit ignores it.
+    preview. All commands read the messages of a preview, but the audit ignores previews.
     """
     import flexwire.schema
     from flexwire.schema.catalog import INDEX, Catalog, catalog

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 @click.option(
     "--module", help=("Only messages of this module: clients, metadata, group-coordinator, …")
 )
-@click.option("--release", help="Only messages of this Kafka release; 4.0 means the newest 4.0.")
+@click.option(
+    "--release", help="Only messages of this Kafka release; 4.0 means the newest 4.0 release."
+)
 @format_option
 def schema_list(*, name: str, module: str | None, release: str | None, output: Format) -> None:
     """List the bundled messages.

@@ -128,7 +128,7 @@ def undo(*, out: str, analysis: str, dry_run: bool, output: Format) -> None:
     show_default=True,
     help=(
         "Keep files that a table used within the last HOURS. A reader or an analysis that "
-        "started earlier may still need them."
+        "started earlier may still need these files."
     ),
 )
 @dry_run_option

@@ -198,23 +198,23 @@ _FIELD_OPTIONS = {
             "--pretend",
             metavar="RELEASE",
             help="Rehearse an upgrade to this release, such as 4.4. The tap offers clients the "
-            "versions of this release that the brokers also have. With --only-client-id, it does "
-            "this only for these clients. docs/rehearse.md describes how clients may react.",
+            "versions of this release that the brokers also have. With --only-client-id, the tap "
+            "does this only for these clients. docs/rehearse.md describes how clients may react.",
         ),
         click.option(
             "--share",
             metavar="PERCENT",
             callback=parse_percentage,
-            help="Rehearse with this share of the clients, such as 5%. The tap chooses them by "
-            "address and client id.",
+            help="Rehearse with this share of the clients, such as 5%. The tap chooses the "
+            "clients by address and client id.",
         ),
         click.option(
             "--for",
             "seconds",
             metavar="TIME",
             callback=parse_time,
-            help="End the rehearsal after this time, such as 90s, 10m or 2h. SIGUSR1 ends it at "
-            "once. The tap continues without the rehearsal.",
+            help="End the rehearsal after this time, such as 90s, 10m or 2h. SIGUSR1 ends the "
+            "rehearsal at once. The tap continues without the rehearsal.",
         ),
         click.option(
             "--most-failed",
@@ -259,7 +259,7 @@ _FIELD_OPTIONS = {
             "--request-limit",
             type=click.IntRange(min=1),
             help="The brokers' socket.request.max.bytes; by default 100 MiB. If the tag would "
-            "make a request larger than this, the request is sent without it.",
+            "make a request larger than this, the request is sent without the tag.",
         ),
     ),
 }
@@ -476,7 +476,7 @@ def _tell(counts: TapStatistics, out: Path, output: Format) -> None:
             f"the capture is incomplete: {counts.capture_failures:,} frames are missing, "
             f"{counts.shortened_frames:,} frames are cut off (--hold-mib), "
             f"{counts.not_captured:,} connections were refused, and {counts.unended:,} "
-            "connections have no end; the log contains the reasons",
+            "connections are not captured to their end; the log contains the reasons",
             source=str(out),
         )
 
@@ -522,17 +522,17 @@ def tap(
     tap. Everything else passes unchanged, unless --header-tag adds tags to request headers: the
     capture then contains the request as the client sent it, and the tags in comments.
 
-    With --pretend, the tap rehearses an upgrade. Like brokers of that release, it refuses clients
-    that need versions or APIs that the release dropped. The cluster itself does not change. With
-    --fault, the tap breaks requests on purpose, to show how an application reacts.
+    With --pretend, the tap rehearses an upgrade. Like brokers of that release, the tap refuses
+    clients that need versions or APIs that the release dropped. The cluster itself does not change.
+    With --fault, the tap breaks requests on purpose, to show how an application reacts.
 
     With TLS, the tap decrypts what it receives and encrypts what it sends, so the capture is not
     encrypted. SASL passes unchanged. docs/tap.md describes TLS, SASL, and the tap as a service.
 
-    Only you can read the capture files. Several taps may write to one directory, because each new
+    Only you can read the capture files. Several taps can write to one directory, because each new
     file gets the next free name. If the capture lacks frames that passed the tap, the tap prints
-    their number and exits with 1. With --format json, the tap prints a line when it starts to
-    listen, and all counts when it ends.
+    the number of missing frames and exits with 1. With --format json, the tap prints a line when it
+    starts to listen, and all counts when it ends.
     """
     import asyncio
 

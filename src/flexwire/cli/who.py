@@ -77,8 +77,8 @@ _COLUMNS: Final = (
     multiple=True,
     help=(
         "Only connections that have this text as client id, principal, instance id, address and "
-        "port, software, topic or API. A * stands for any text. Can be given several times; a "
-        "connection must match all of them."
+        "port, software, topic or API. A * stands for any text. Can be given several times. A "
+        "connection must then match every TEXT."
     ),
 )
 @click.option(

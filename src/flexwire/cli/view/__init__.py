@@ -40,7 +40,7 @@ def _filtered(command: Callable[..., None]) -> Callable[..., None]:
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Skip this many frames, counted among those that the other options select.",
+    help="Skip this many of the frames that the other options select.",
 )
 def view(*, capture: Path, skip: int, **parameters: Any) -> None:
     """Show a CAPTURE in the terminal: connections, frames, and fields with their bytes.

@@ -1,7 +1,7 @@
-"""Write several files together: all of them appear, or none if one cannot be written.
+"""Write several files together: if one file cannot be written, none of the files appears.
 
-This module is for files that others may read, such as a guide or specs. Captures and tables are
-private, and `flexwire.storage` writes them.
+This module is for files that other users may read, such as a guide or specs. Captures and tables
+are private, and `flexwire.storage` writes them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LONGEST_NAME: Final = 255
 
 
 def write_together(root: Path, files: Mapping[str, bytes]) -> None:
-    """Write files by their paths below a directory, which is created if it is missing.
+    """Write files to their paths below a directory, which is created if it is missing.
 
     Each file is first written next to its final path. All files are renamed after the last one is
     complete. A full disk or a directory that is not writable therefore changes no file. Raises

@@ -57,7 +57,7 @@ class FlexwireError(Exception):
     """The base class of all errors that flexwire raises on purpose."""
 
     condition: str = FAILED
-    """One of the `CONDITIONS`, for programs."""
+    """The condition of the error, which is one of the `CONDITIONS`, for programs."""
     _keywords: ClassVar[tuple[str, ...]] = ()
     """The keyword arguments of the class, which follow its ``reason``."""
 
@@ -80,7 +80,9 @@ def _rebuild(kind: type[FlexwireError], reason: str, *values: object) -> Flexwir
 
 
 class ArgumentError(FlexwireError, TypeError, ValueError):
-    """An argument that is not valid for its parameter. It is also a TypeError and a ValueError.
+    """An argument that is not valid for its parameter.
+
+    The error is also a TypeError and a ValueError.
 
     For an invalid message or record, `EncodeError` is raised instead, because it has a path.
     """
@@ -89,7 +91,9 @@ class ArgumentError(FlexwireError, TypeError, ValueError):
 
 
 class MissingExtraError(FlexwireError, ModuleNotFoundError):
-    """A missing package that an extra of flexwire installs. It is also a ModuleNotFoundError.
+    """A missing package that an extra of flexwire installs.
+
+    The error is also a ModuleNotFoundError.
 
     ``subject`` is the function or command that needs the package, and ``name`` is the missing
     module.
@@ -170,7 +174,10 @@ class CodecError(FlexwireError):
         super().__init__(reason)
 
     def within(self, message: str, version: int) -> CodecError:
-        """Add the message and version to the error. Called by code that knows them."""
+        """Add the message and version to the error.
+
+        Code that knows the message and version calls this method.
+        """
         self.message = message
         self.version = version
         return self
@@ -197,7 +204,7 @@ class DecodeError(CodecError):
 
 
 class EncodeError(CodecError):
-    """A value that is impossible in the message at its version, or in the batch at its magic."""
+    """A value that the message cannot contain at its version, or the batch at its magic."""
 
 
 class JsonFormError(CodecError):
@@ -248,7 +255,7 @@ class RecordHeaderError(FlexwireError):
 
 
 class FrameError(FlexwireError):
-    """A frame that is not a request or a response of the Kafka protocol."""
+    """A frame that is neither a request nor a response of the Kafka protocol."""
 
 
 class CaptureError(FlexwireError):

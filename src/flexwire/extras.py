@@ -1,9 +1,9 @@
-"""Optional packages: the extra that installs each, and one error for all missing packages.
+"""Optional packages: the extra that installs each package, and the error for missing packages.
 
 An optional package is imported inside `needed_by`. If every module of a flexwire package needs an
 optional package, the flexwire package first calls `require`. If only a part of a module needs an
-optional package, the module uses `import_optional`. In all other cases, `missing_extra` creates the
-error of the command line from the name of the module.
+optional package, the module uses `import_optional`. In all other cases, the command line uses
+`missing_extra` to create an error from the name of the missing module.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def needed_by(subject: str, extra: str) -> Iterator[None]:
 
     If two such blocks are nested, the outer block creates the error, because the requested function
     needs its complete extra. A missing module of flexwire itself has nothing to do with extras, so
-    its error is not changed.
+    the error for such a module does not change.
     """
     try:
         yield

@@ -18,7 +18,7 @@ __all__ = ["lock_over_forks"]
 
 
 def lock_over_forks() -> AbstractContextManager[bool]:
-    """Return a reentrant lock for which a fork waits, so that the lock is free in the new process.
+    """Return a reentrant lock. A fork waits for the lock, so the lock is free in the new process.
 
     The data that the lock guards is then consistent in both processes. Create one lock per module,
     when the module is imported, because the lock is never removed. A fork acquires all of these

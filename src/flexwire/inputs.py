@@ -1,6 +1,7 @@
 """The kinds of input files: captures, log segments, and logs of brokers.
 
-Only this module recognizes them: by name, by content, and by the first bytes of standard input.
+Only this module recognizes these kinds: by name, by content, and by the first bytes of standard
+input.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ LOOKED_AT: Final = 1 << 12
 """The number of bytes at the start of an input that are enough to recognize its kind."""
 INPUTS: Final = f"{CAPTURES}, {BROKER_LOG_NAMES}, or {LOG_NAMES}"
 """A description of the names of inputs, for error messages."""
-# A batch or a message set has its magic number, at most 2, at this position.
+# The magic number of a batch or a message set, at most 2, is at this position.
 _MAGIC, _NEWEST_MAGIC = 16, 2
 
 
@@ -63,8 +64,8 @@ def kind_by_name(name: str) -> AnalysisFileKind | None:
 def kind_by_bytes(head: bytes) -> AnalysisFileKind:
     """Return the kind of a file that begins with these bytes, compressed with gzip or not.
 
-    ``head`` has `LOOKED_AT` bytes, or is the complete file. A file that is neither a capture nor a
-    log segment can only be the text of a broker's log.
+    ``head`` contains the first `LOOKED_AT` bytes, or the complete file. A file that is neither a
+    capture nor a log segment can only be the text of a broker's log.
 
     >>> kind_by_bytes(bytes.fromhex("0a0d0d0a"))
     <AnalysisFileKind.CAPTURE: 'a capture'>

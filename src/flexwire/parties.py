@@ -1,4 +1,4 @@
-"""The parties of captured traffic, and the terms in which an audit judges them.
+"""The parties in captured traffic, and the terms in which an audit judges the parties.
 
 `flexwire.protocol.audit` uses these classes for its verdicts, and the facts of a report contain
 them. Neither package depends on the other, so this module contains their shared definitions.

@@ -144,8 +144,8 @@ class RunningTap:
         at about the same time as the client. With ``at_least``, the method waits for this many
         frames, for at most ``timeout`` seconds. Each call reads the complete capture.
 
-        Raises `ArgumentError` for an API that is in no release, and `TapError` if there are too few
-        frames when the time is over.
+        Raises `ArgumentError` for an API that is in no release, and `TapError` if too few frames
+        arrive in this time.
         """
         from flexwire.errors import TapError  # noqa: PLC0415 - pytest always loads this module
 
@@ -210,10 +210,10 @@ def _tapped(frame: CapturedMessage) -> TappedFrame:
 def kafka_tap(tmp_path: Path) -> Iterator[Callable[..., RunningTap]]:
     """Start taps: ``kafka_tap("localhost:9092")`` returns a `RunningTap` in front of that cluster.
 
-    The first argument is an address of the cluster. For TLS it begins with ``ssl://``.
+    The first argument is an address of the cluster. For TLS, the address begins with ``ssl://``.
     ``pretend="4.4"`` rehearses that release (docs/rehearse.md). To make requests fail, use
-    `RunningTap.fault`. Other options are those of `flexwire.tap.config.TapConfig`. Captures are
-    below ``tmp_path``, and all taps stop at the end of the test.
+    `RunningTap.fault`. The other options are the fields of `flexwire.tap.config.TapConfig`.
+    Captures are below ``tmp_path``, and all taps stop at the end of the test.
     """
     with ExitStack() as running:
         count = 0

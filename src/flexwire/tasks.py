@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 KEEPS_MEMORY: Final = {"MIMALLOC_PURGE_DELAY": "-1"}
 """The environment variable that makes Arrow's memory pool keep free memory in a Python worker.
 
-Otherwise free memory is returned to the system after a hundredth of a second. Clearing the memory
-again takes a sixth of a task's total time.
+Without this variable, free memory is returned to the system after a hundredth of a second, and
+clearing the memory again takes a sixth of a task's total time.
 """
 
 
@@ -113,11 +113,11 @@ def spare_modules() -> None:
     """Exclude objects that exist at the start of a task from Python's garbage collection.
 
     Spark collects garbage after each task. With all modules that are imported by then, a collection
-    takes 0.04 CPU seconds, in which half a million records could be counted. Excluded objects are
-    never collected again. The exclusion is therefore done in a worker's first, second, fourth,
-    eighth task and so on, after modules were imported and garbage was collected. This excludes only
-    a few reference cycles of tasks. The function may be called for each batch of a task. Outside of
-    tasks, it does nothing.
+    takes 0.04 CPU seconds, enough to count half a million records. Excluded objects are never
+    collected again. The exclusion is therefore done in a worker's first, second, fourth, eighth
+    task and so on, after modules were imported and garbage was collected. This schedule excludes
+    only a few reference cycles of tasks. The function may be called for each batch of a task.
+    Outside of tasks, it does nothing.
     """
     task = TaskContext.get()
     if task is None or task.taskAttemptId() == _Worker.attempt:

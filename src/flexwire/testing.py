@@ -57,12 +57,12 @@ def messages(
     release: str | None = None,
     unknown_tags: bool = True,
 ) -> SearchStrategy[MessageExample]:
-    """Return a strategy for valid messages with a name, as `MessageExample` objects.
+    """Return a strategy for valid messages of the given name, as `MessageExample` objects.
 
-    Without a ``version``, examples have any version that is in a release. ``release`` selects the
-    layout of a release, as in `flexwire.message`. With ``unknown_tags``, flexible structures have
-    tagged fields that are in no release, with tags of 10,000 and above. Fields for records contain
-    a record batch, or are empty or null.
+    Without ``version``, an example can have any version that is in a release. ``release`` selects
+    the layout of a release, as in `flexwire.message`. With ``unknown_tags``, flexible structures
+    contain tagged fields that are in no release, with tags of 10,000 and above. Fields for records
+    contain a record batch, or are empty or null.
 
     Raises `UnknownMessageError` for a name or a version that is in no release.
 

@@ -1,8 +1,8 @@
 """The `flexwire` command, with one file per command.
 
-A command reads its arguments, calls other packages, and prints their results. Those packages decide
-the meaning of bytes and specs. A command imports modules only when it runs. `flexwire decode`
-therefore starts immediately, although `flexwire analyze` needs time to load Spark.
+A command reads its arguments, calls other packages, and prints their results. Those other packages
+decide the meaning of bytes and specs. A command imports modules only when it runs. `flexwire
+decode` therefore starts immediately, although `flexwire analyze` needs time to load Spark.
 
 `app` defines the command tree, the exit codes and the format of errors. `options` defines the
 arguments that commands share. `terminal` escapes the control characters in the output of all
@@ -12,7 +12,7 @@ The laws of this package (tests below `tests/`):
 
 - A command imports modules only when it runs; otherwise `flexwire decode` would take a second
   (`cli/test_imports.py`, `cli/test_messages.py`).
-- Foreign text never sends a control character to a terminal, and a pipe gets data unchanged
+- Foreign text never sends a control character to a terminal, and a pipe receives data unchanged
   (`cli/test_terminal.py`, `cli/test_formats.py`).
 """
 
@@ -24,7 +24,10 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line. Ctrl-C ends it without a traceback, even while modules are loading."""
+    """Run the command line.
+
+    Ctrl-C ends the command without a traceback, even while modules are loading.
+    """
     try:
         from flexwire.cli.app import run
 

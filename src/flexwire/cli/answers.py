@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     "--no-sums",
     is_flag=True,
     help="Compute the answers from all rows. Without this option, flexwire stores the daily sums "
-    "of Delta and Iceberg tables in OUT/sums. It reuses the sums of a day until the files of "
+    "of Delta and Iceberg tables in OUT/sums, and reuses the sums of a day until the files of "
     "that day change.",
 )
 @labels_option

@@ -1,4 +1,4 @@
-"""The tree of commands, its help, its manual page, and the form of errors.
+"""The command tree, with its help and manual page, and the format of errors.
 
 Exit codes: 0 success, 1 failure, 2 wrong usage, 100 findings.
 

@@ -1,4 +1,4 @@
-"""`flexwire capture open`: decrypt TLS captures with key logs, and write them again."""
+"""`flexwire capture open`: decrypt TLS captures with key logs, and write the decrypted captures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frames of a capture one by one, as the command `view` and the tool ``frames`` list them."""
+"""Read the frames of a capture one by one, for the command `view` and the tool ``frames``."""
 
 from __future__ import annotations
 

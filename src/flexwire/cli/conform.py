@@ -164,11 +164,11 @@ def conform(
     """Test whether a broker answers as Apache Kafka does.
 
     ADDRESS is HOST:PORT of one broker. The command tests each API in each version that the broker
-    offers. For each version, it sends a plain request, a request with unknown tagged fields, a
-    request without a client id, a request with empty lists and a request with long lists. It also
-    sends requests in the versions just below and just above the offered versions. Without --write,
-    it sends only requests that change nothing and that ask about names that do not exist. --dry-run
-    lists these requests.
+    offers. For each version, the command sends a plain request, a request with unknown tagged
+    fields, a request without a client id, a request with empty lists and a request with long lists.
+    The command also sends requests in the versions just below and just above the offered versions.
+    Without --write, it sends only requests that change nothing and that ask about names that do not
+    exist. --dry-run lists these requests.
 
     The command checks the bytes of each response: the correlation id, the header version, the
     fields, the end, and the names that the request asked about. An error code is not a deviation.

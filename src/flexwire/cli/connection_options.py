@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from flexwire.client.config import ClientConfig
     from flexwire.client.security import Login, Security
 
-# The mechanisms in `flexwire.client.security`. They are repeated so that --help does not import
-# that module.
+# The mechanisms in `flexwire.client.security`. The names are repeated so that --help does not
+# import `flexwire.client.security`.
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 _PLAIN_WARNING = (
     "warning: PLAIN without TLS sends the password unencrypted, so anybody on the network path "

@@ -80,7 +80,7 @@ def read_dump(text: str) -> bytes | None:
 
 
 def slip_in_hex(text: str) -> str | None:
-    r"""Return the error in a text that is almost hex, and its description, or None.
+    r"""Return a description of the error in a text that is almost hex, or None.
 
     >>> slip_in_hex("0012 0003\n0000 0O07"), slip_in_hex("0012 0003 0")
     ("'O' in line 2, column 7, is not a hex digit", 'it has an odd number of hex digits, 9')
@@ -208,7 +208,7 @@ def _joined(lines: list[_DumpLine | None], base: int, order: Callable[[bytes], b
             )
         following = lines[index + 1] if index + 1 < len(lines) else None
         most = width if following is None else _offset(following, base) - at
-        # If the last word has only one byte, the dump pads it. The padding is removed.
+        # If the last word has only one byte, the dump pads the word. The padding is removed.
         last = order(_content(line, most))[: max(most, 0) or None]
         width = width or len(last)
         data += last

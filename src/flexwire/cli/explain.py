@@ -87,11 +87,11 @@ def explain(
     """Explain one MESSAGE, or a whole frame, byte by byte.
 
     Prints an annotated hex dump: offset, bytes, field path, type, value, and the names of error
-    codes. It also explains records, unless they are compressed.
+    codes. Records are also explained, unless they are compressed.
 
     DATA is hex, a hex dump, base64, the path of a file, or - for standard input. If the bytes
-    contain an error, the command explains all bytes before the error. It then prints the error on
-    standard error and exits with 1.
+    contain an error, the command explains all bytes before the error, prints the error on standard
+    error, and exits with 1.
 
     \b
     flexwire explain MetadataRequest 00010000 --version 12

@@ -1,4 +1,4 @@
-"""Options that describe whole frames, and their reader, for `decode` and `explain`."""
+"""The options for whole frames, and a reader of frames, for `decode` and `explain`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FramingOptions:
-    """The options that give the kind of a frame and its place."""
+    """The options that specify the kind and the place of a frame."""
 
     frame: bool
     api: str | None
@@ -45,13 +45,13 @@ class FramingOptions:
 
     @property
     def is_guessed(self) -> bool:
-        """True if the frame is assumed to be a request, because no option gives its kind."""
+        """True if the frame is assumed to be a request, because no option specifies the kind."""
         return not (self.api or self.request) and self.frame_number is None
 
 
 @dataclass(frozen=True, slots=True)
 class ShownFrame:
-    """A frame to show: a complete frame, or the readable ``part`` of an incomplete one.
+    """A frame to show: a complete frame, or the readable ``part`` of an incomplete frame.
 
     If the frame comes from a capture, ``withheld`` is true, and the frame is shown without
     credentials.
@@ -94,7 +94,7 @@ class ShownFrame:
         """True if the first bytes cannot be the start of a response.
 
         A response begins with its correlation id. The first two bytes of an id below 65,536 are 0.
-        Any other api key therefore nearly always belongs to a request.
+        An api key other than 0 therefore nearly always belongs to a request.
         """
         part = self.part
         if part is None or part.body is None or part.header is None:
@@ -330,7 +330,7 @@ def shown_frame(frame: CapturedFrame, turn: Turn) -> ShownFrame:
 
 
 def needed_version(message_class: type[Message], version: int | str | None) -> int:
-    """Return the version for a message without a header. The user must have given it."""
+    """Return the version for a message without a header. Raise a usage error without a version."""
     if version is None:
         raise click.UsageError(
             "--version is missing: give the version of the message, such as --version 12 or "
@@ -342,7 +342,7 @@ def needed_version(message_class: type[Message], version: int | str | None) -> i
 def body_and_version(
     message_class: type[Message], raw: bytes, version: int | str | None
 ) -> tuple[bytes, int]:
-    """Return the bytes of a message, and its version, which the two bytes before it may contain.
+    """Return the bytes of a message and its version, which may be in the two bytes before them.
 
     If all bytes are a message of the requested version, there is no version before them.
     """

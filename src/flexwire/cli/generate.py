@@ -1,4 +1,4 @@
-"""`flexwire generate`: make messages from specs, for tests and fuzzers."""
+"""`flexwire generate`: generate random messages from specs, for tests and fuzzers."""
 
 from __future__ import annotations
 

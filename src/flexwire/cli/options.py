@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 MOST_INPUT_BYTES: Final = 512 * 1024 * 1024
-"""The largest size of a file, of standard input, or of a line. It fits 100 MiB of data as hexdump
-prints them.
+"""The largest size of a file, of standard input, or of a line. A hex dump of 100 MiB of data, as
+hexdump prints it, is smaller than this limit.
 """
 
 
@@ -150,8 +150,8 @@ _specs_mode_option = click.option(
     "(draft).",
 )
 
-# Commands that write the specs that they read have this option, because a first draft cannot be
-# written.
+# This option is for commands that also write specs. It has no ``draft``, because specs of the first
+# draft cannot be written.
 read_mode_option = click.option(
     "--specs-mode",
     type=click.Choice(["strict", "legacy", "kip"]),
@@ -168,8 +168,8 @@ def _to_encoding(_context: click.Context, _option: click.Parameter, value: str) 
     return Encoding(value)
 
 
-# The values of `flexwire.wire.encoding.Encoding`. They are repeated so that --help does not import
-# that module.
+# The values of `flexwire.wire.encoding.Encoding`. The values are repeated so that --help does not
+# import `flexwire.wire.encoding`.
 ENCODINGS = ["kafka", "interleaved", "optional-buffers", "fixed", "flexible"]
 encoding_option = click.option(
     "--encoding",
@@ -309,7 +309,7 @@ def version_of(message_class: type[Message], version: int | str) -> int:
 def version_or_stable(message_class: type[Message], version: int | str | None) -> int:
     """Return the number of a version, or of the newest stable version if none is given.
 
-    For a message without a stable version, this is its newest version.
+    For a message without a stable version, the newest version is returned.
     """
     if version is not None:
         return version_of(message_class, version)
@@ -325,9 +325,9 @@ def version_or_stable(message_class: type[Message], version: int | str | None) -
 def read_bytes(text: str, notation: Notation) -> bytes:
     """Return the bytes of an argument: text, a file, or standard input.
 
-    With ``auto``, text that is hex or a dump of bytes is read as such, even if it could also be
-    base64 or the name of a file. The same is true for text in a file. Any other file is read as raw
-    bytes. A string that could be base64 but begins like a directory is the name of a file. Raises
+    With ``auto``, hex and hex dumps are recognized first, even if the text could also be base64 or
+    the name of a file. The same is true for text in a file. Any other file is read as raw bytes. A
+    string that could be base64 but begins like a directory is the name of a file. Raises
     `InputError` for any other text.
     """
     if text == "-":

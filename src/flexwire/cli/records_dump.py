@@ -198,7 +198,10 @@ def records_dump(
 
 
 def _find_files(paths: tuple[Path, ...]) -> Iterator[Path]:
-    """Yield the files. In a directory they are sorted by segment, with each segment's log first."""
+    """Yield the files.
+
+    The files in a directory are sorted by segment, with each segment's log first.
+    """
     from flexwire.cli.records_dump_rows import is_known
 
     for path in paths:
@@ -285,8 +288,8 @@ def _json(encode: Callable[[Row], bytes], row: Row) -> str:
     try:
         return encode(row).decode()
     except UnicodeEncodeError:
-        # The name of a file may contain bytes that are not text. Python replaces these by lone
-        # surrogates.
+        # The name of a file may contain bytes that are not text. Python replaces such bytes with
+        # lone surrogates.
         return json.dumps(row)
 
 

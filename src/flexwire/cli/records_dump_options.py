@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from flexwire.protocol.internal_topics import InternalTopic
     from flexwire.records.conventions import Convention
 
-# The names for options. They are repeated so that --help does not import their modules.
+# The choices of options. The names are repeated so that --help does not import the modules that
+# define the names.
 DECODER_NAMES = ("consumer-offsets", "transactions", "metadata", "remote-log", "share-state")
 DIALECT_NAMES = ("kip-82", "kip-82-earlier")
 NUMBERS = {
@@ -35,7 +36,10 @@ NOTATIONS = ("auto", "hex", "base64", *NUMBERS, "uuid")
 
 
 class ConventionName(click.Choice[str]):
-    """The name of a convention for record headers. Its module is imported at the first use."""
+    """The name of a convention for record headers.
+
+    The module of the conventions is imported at the first use.
+    """
 
     case_sensitive = True
 
@@ -54,13 +58,13 @@ class ConventionName(click.Choice[str]):
 class DumpOptions:
     """The part of a log to show: everything, unless a range is given.
 
-    ``decode`` is the internal topic whose format is used to decode records. If it is None, the name
-    of the directory determines the topic. ``release`` is the release that wrote the records, or
-    None if it is unknown. ``show_credentials`` shows the credentials in records of the cluster's
-    metadata, which are otherwise withheld. ``dialect`` is the dialect of KIP-82's typed headers,
-    for logs in the format of that document. ``offsets`` and ``times`` (in ms) are inclusive. A
-    batch is inflated to at most ``max_inflated`` bytes, or to the default limit. ``hear`` is called
-    with the progress in a log.
+    ``decode`` is the internal topic whose format is used to decode records. If ``decode`` is None,
+    the name of the directory determines the topic. ``release`` is the release that wrote the
+    records, or None if it is unknown. ``show_credentials`` shows the credentials in records of the
+    cluster's metadata, which are otherwise withheld. ``dialect`` is the dialect of KIP-82's typed
+    headers, for logs in the format of that document. ``offsets`` and ``times`` (in ms) are
+    inclusive. A batch is inflated to at most ``max_inflated`` bytes, or to the default limit.
+    ``hear`` is called with the progress in a log.
     """
 
     deep: bool = False

@@ -74,7 +74,10 @@ def finding_row(damage: Damage) -> Row:
 
 
 def sequence_of(batch: RecordBatch, offset: int) -> int:
-    """Return the sequence of the record at an offset. After the highest int32 it restarts at 0."""
+    """Return the sequence of the record at an offset.
+
+    After the highest int32, the sequence restarts at 0.
+    """
     if batch.base_sequence < 0:
         return -1
     return (batch.base_sequence + offset - batch.base_offset) % _INT32_MODULUS
@@ -207,7 +210,7 @@ def typed_headers(convention: Convention, headers: list[RecordHeader]) -> list[R
 
 
 def _typed_header(convention: Convention, header: RecordHeader) -> Row:
-    """Return one record header. If it is invalid, return its bytes and the reason."""
+    """Return one record header. For an invalid header, return the bytes and the reason."""
     data = header[1]
     try:
         key = convention.key_text(header[0])

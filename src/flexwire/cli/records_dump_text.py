@@ -38,7 +38,7 @@ class DumpText:
     """Write rows as lines, and count them by kind.
 
     The object keeps the state on which the form of the next row depends. ``width`` is the width of
-    the terminal. Without a terminal it is None, and no line is wrapped or cut.
+    the terminal. Without a terminal, ``width`` is None, and no line is wrapped or cut.
     """
 
     def __init__(self, *, width: int | None, colour: bool) -> None:

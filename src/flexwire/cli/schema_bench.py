@@ -61,8 +61,8 @@ def schema_bench(
     """Review a change to message specs on one page.
 
     The page lists what the change breaks for OLD and for each release, new lint findings, and the
-    changes in each version. It also lists header versions, the bytes of each changed message before
-    and after the change, and test vectors.
+    changes in each version. The page also lists header versions, the bytes of each changed message
+    before and after the change, and test vectors.
 
     OLD and NEW are each a file, a directory, a jar (kafka-clients contains the specs of its
     release), REV:PATH (a path in a git revision), release:NAME (a release in the bundled catalog),

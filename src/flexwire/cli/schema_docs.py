@@ -82,15 +82,16 @@ def schema_docs(
 ) -> None:
     """Write a guide to message specs.
 
-    The guide describes every API and message, version by version. It shows the fields in wire
-    order, the header versions, the releases that support a version, and the changes between any two
-    versions. The guide can be searched. Open index.html in a browser. The pages work offline.
+    The guide describes every API and message, version by version. The guide shows the fields in
+    wire order, the header versions, the releases that support a version, and the changes between
+    any two versions. The guide can be searched. Open index.html in a browser. The pages work
+    offline.
 
     PATH is a file, a directory, a jar (kafka-clients contains the specs of its release), REV:PATH
     (a path in a git revision), release:NAME (a release in the bundled catalog), or - for standard
     input. Without PATH, the guide covers all bundled messages. If a message no longer exists, the
-    command removes its page. It never replaces a file that it did not write. If specs are invalid,
-    the command reports all errors, as lint does, and exits with 1.
+    command removes its page. The command never replaces a file that it did not write. If specs are
+    invalid, the command reports all errors, as lint does, and exits with 1.
     """
     from flexwire.facts.units import plural
     from flexwire.schema.catalog import catalog

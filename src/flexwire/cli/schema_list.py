@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def schema_list(*, name: str, module: str | None, release: str | None, output: Format) -> None:
     """List the bundled messages.
 
-    Each line contains the versions of a message, its flexible versions, and the releases that
-    contain the message.
+    Each line contains a message, its versions, its flexible versions, and the releases that contain
+    the message.
 
     NAME limits the list to messages whose name contains NAME, in upper or lower case.
     """

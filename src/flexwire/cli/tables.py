@@ -136,8 +136,8 @@ def undo(*, out: str, analysis: str, dry_run: bool, output: Format) -> None:
 def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
     """Delete files in OUT that its tables no longer use.
 
-    OUT is an output of analyze --tables delta or iceberg. Such files were joined, were removed by
-    retain or by a new analysis, or are leftovers of killed processes. The command also deletes
+    OUT is an output of analyze --tables delta or iceberg. Unused files were joined, were removed by
+    retain or by a new analysis, or were left over by killed processes. The command also deletes
     daily sums that newer sums have replaced, and the sums of days that are no longer in the tables.
     The command first prints everything that it removes. Afterwards, old versions of the tables can
     no longer be read. For Iceberg, the snapshots expire.

@@ -60,7 +60,7 @@ def _parsed_tags(
 def filter_options(verb: str, note: str = "") -> tuple[Callable[..., Any], ...]:
     """Add the options of a frame filter to a command.
 
-    ``verb`` is the first word of their help. `to_filter` reads the options.
+    ``verb`` is the first word of the help of each option. `to_filter` reads the options.
     """
     return (
         click.option(
@@ -515,7 +515,7 @@ def tap(
 ) -> None:
     """Capture the traffic between clients and a cluster.
 
-    The tap is a proxy. It writes pcapng files, which flexwire and Wireshark can open. Ctrl-C stops
+    The tap is a proxy that writes pcapng files, which flexwire and Wireshark can open. Ctrl-C stops
     it.
 
     The tap rewrites the addresses that brokers advertise, so clients reach every broker through the

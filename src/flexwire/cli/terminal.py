@@ -99,7 +99,7 @@ class EscapedStream(io.TextIOWrapper):
 
 
 class _StyledStream:
-    """A stream for colors and progress bars. It does not escape their text again."""
+    """A stream for colors and progress bars, whose text is not escaped again."""
 
     def __init__(self, stream: EscapedStream) -> None:
         self._stream = stream

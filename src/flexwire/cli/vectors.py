@@ -77,9 +77,10 @@ def vectors_check(
     """Test a codec in any language with test vectors from Apache Kafka.
 
     For each case the codec reads a line of JSON from its standard input, and writes a line to its
-    standard output. That line contains the message that the codec read (json), or the bytes that it
-    wrote (hex), or says that the codec refuses the bytes. docs/vectors.md describes the lines.
-    PACKAGE is a directory of vectors. The default is the installed package flexwire-vectors.
+    standard output. The line from the codec contains the message that the codec read (json), or the
+    bytes that it wrote (hex), or says that the codec refuses the bytes. docs/vectors.md describes
+    the lines. PACKAGE is a directory of vectors. The default is the installed package
+    flexwire-vectors.
 
     A codec must read every valid message and refuse all bytes that Apache Kafka refuses. If Apache
     Kafka accepts bytes that it would not write, a codec may accept or refuse these bytes. A

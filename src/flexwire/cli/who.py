@@ -49,9 +49,9 @@ _COLUMNS: Final = (
     "--once",
     is_flag=True,
     help=(
-        "Print one table and exit. This is the default if standard output is not a terminal, and "
-        "with --format json. For a tap's socket, the table then shows the traffic of one "
-        "--interval."
+        "Print one table and exit. This option is the default if standard output is not a "
+        "terminal, and with --format json. For a tap's socket, the table then shows the traffic "
+        "of one --interval."
     ),
 )
 @click.option(

@@ -34,8 +34,8 @@ def mcp(*, root: Path) -> None:
     and decode bytes and frames, show messages, and read the audit and the answers that an analysis
     stored. docs/mcp.md describes the tools.
 
-    The command only reads, and it reads only files below ROOT. Credentials are withheld. It ends
-    when its standard input ends.
+    The command only reads, and it reads only files below ROOT. Credentials are withheld. The
+    command ends when its standard input ends.
     """
     from flexwire.cli.mcp.root import ServedRoot
     from flexwire.cli.options import standard_input

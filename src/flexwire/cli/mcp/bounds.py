@@ -1,8 +1,8 @@
 """Results of tools as text, of limited length and escaped, with a count of omissions.
 
 A client pays for each character of a result, and names in a capture come from strangers. A result
-is therefore cut to `MOST_CHARACTERS`. Its text is JSON in which `flexwire.printable` has escaped
-all invisible characters.
+is therefore cut to `MOST_CHARACTERS`. The text of a result is JSON in which `flexwire.printable`
+has escaped all invisible characters.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def to_text(form: dict[str, Any]) -> str:
     r"""Return the text of a result: JSON with the form and its omissions.
 
     The elements of a dict, a list and a `Page` are kept until the text reaches `MOST_CHARACTERS`.
-    ``leftOut`` lists each place with the number of elements that are missing there. It is empty if
-    nothing is missing. A text that was cut ends with the number of its missing characters.
+    ``leftOut`` lists each place with the number of elements that are missing there. ``leftOut`` is
+    empty if nothing is missing. A text that was cut ends with the number of its missing characters.
 
     >>> print(to_text({"rows": Page(["a\x1b[2J"], more=7)}))
     {"result": {"rows": ["a\u001b[2J"]}, "leftOut": [{"place": "rows", "count": 7}]}

@@ -23,7 +23,7 @@ MARKERS: Final = ("facts.json", "tables/_flexwire.json")
 ANALYSIS: Final = "an analysis"
 """The kind of a directory that contains the output of an analysis."""
 _WRITTEN: Final = ("tables", "answers", "sums")
-"""The directories that an analysis writes. They contain no inputs.
+"""The directories that an analysis writes. These directories contain no inputs.
 
 The demo puts its capture in the same parent directory.
 """
@@ -47,8 +47,8 @@ class ServedRoot:
 
     A name is resolved part by part, each part in the directory that is already open, and symbolic
     links are not followed. The file that is read is the file that was checked, even if somebody
-    replaces it by a link in the meantime. This works only on Linux. On other systems a name is only
-    checked before it is opened.
+    replaces the file with a link in the meantime. This guarantee holds only on Linux. On other
+    systems, a name is only checked before it is opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -126,7 +126,7 @@ class ServedRoot:
             try:
                 with self.directory(place) as path, os.scandir(path) as listed:
                     entries = sorted(islice(listed, MOST_SEEN + 1), key=lambda entry: entry.name)
-                    # This happens before the directory is closed, because its entries are examined.
+                    # The entries are examined before the directory is closed.
                     inner = [
                         below for entry in entries if (below := self._sort_in(place, entry, found))
                     ]
@@ -139,7 +139,7 @@ class ServedRoot:
     def _sort_in(self, place: str, entry: os.DirEntry[str], found: FoundFiles) -> str | None:
         """Add an entry of a directory to the result.
 
-        Return its name if it is a directory to search.
+        Return the name of the entry if the entry is a directory to search.
         """
         from flexwire.inputs import kind_by_name
 
@@ -191,9 +191,8 @@ class FoundFiles:
     """The inputs and analyses in a directory, sorted by name.
 
     ``links`` is the number of symbolic links, which are not followed, and ``unreadable`` is the
-    number of directories that cannot be read. The search ends when ``seen`` reaches `MOST_SEEN`. In
-    this case ``is_cut`` is true. ``analyses`` are the names of the directories that hold an
-    analysis.
+    number of directories that cannot be read. If ``seen`` reaches `MOST_SEEN`, the search ends and
+    ``is_cut`` is true. ``analyses`` are the names of the directories that hold an analysis.
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)

@@ -1,8 +1,8 @@
 """The tools of the server: their arguments, and the form of their results.
 
-A tool is a function of the root and its arguments. It calls the same functions as the command with
-the same name, and returns the JSON that this command prints (docs/json.md), with only the requested
-rows.
+A tool is a function of the root and its arguments. The function calls the same functions as the
+command with the same name, and returns the JSON that this command prints (docs/json.md), with only
+the requested rows.
 """
 
 from __future__ import annotations

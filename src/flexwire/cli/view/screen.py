@@ -102,7 +102,7 @@ class CaptureScreen(App[None]):
 
     @property
     def typing(self) -> Input:
-        """The input line for a filter. It is shown only while a filter is typed."""
+        """The input line for a filter. The line is shown only while a filter is typed."""
         return self.query_one("#filter", Input)
 
     def on_mount(self) -> None:

@@ -250,8 +250,7 @@ def analyze(
     request logs (kafka-request.log*, optionally gzipped or in the JSON of container logs). A path
     can also be a directory of such files (a broker's log.dirs, or one partition's directory), a
     pattern, or - for standard input. PATHS are local or in an object store (s3://bucket/captures/
-    or 'gs://bucket/*.pcapng'). docs/request-logs.md lists the data that request logs do not
-    contain.
+    or 'gs://bucket/*.pcapng'). docs/request-logs.md lists the data missing from request logs.
 
     OUT contains tables/, facts.json and report.html. tables/ contains every connection, frame,
     message, record, and log batch, as Parquet. report.html works offline. The report, audit.csv and
@@ -261,14 +260,12 @@ def analyze(
     On a cluster, flexwire must be installed on all machines, and all machines must see the captures
     and OUT under the same paths. docs/cluster.md describes the setup.
 
-    With --port or --broker, only connections to these ports or brokers count as Kafka. Without
-    these options, a connection counts as Kafka if some of its bytes decode as Kafka. All other
-    connections are only listed.
+    With --port or --broker, only connections to these ports or brokers are Kafka. Otherwise, a
+    connection is Kafka if some of its bytes decode as Kafka. Other connections are only listed.
 
     A finished analysis replaces the whole earlier output in OUT. If an analysis fails, the earlier
     output does not change. tables/_SUCCESS exists once the tables are complete. A local output is
-    readable only by you. In an object store, OUT/current.json contains the path of the current
-    output.
+    readable only by you. In an object store, OUT/current.json contains the current path.
 
     With --append, each analysis adds its rows to the Delta or Iceberg tables in OUT, exactly once.
     OUT/ledger lists all analyses. The report in OUT/runs covers only this analysis's input.
@@ -295,8 +292,7 @@ def analyze(
     else:
         _print_summary(analysis, out)
     if answers is not None and analysis.facts.unanswered:
-        # If a default answer fails, only the report mentions the failure. The user requested these
-        # answers, so their failure is an error.
+        # The user requested these answers. If a default answer fails, only the report says so.
         raise AnalysisError(f"{len(analysis.facts.unanswered)} of the requested answers failed")
 
 

@@ -172,9 +172,8 @@ def conform(
 
     The command checks the bytes of each response: the correlation id, the header version, the
     fields, the end, and the names that the request asked about. An error code is not a deviation.
-    If a response reports a missing permission or a disabled feature, the command does not check the
-    response further. Exits with 100 if the broker breaks a rule. The second broker (--against) does
-    not affect the exit code.
+    If a response reports a missing permission or a disabled feature, the rest is not checked. Exits
+    with 100 if the broker breaks a rule. --against does not affect the exit code.
     """
     if against_config is not None and against is None:
         raise click.UsageError("--against-config needs --against")

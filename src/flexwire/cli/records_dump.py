@@ -157,8 +157,7 @@ def records_dump(
     """Dump log segments and the other files of a broker's log directory.
 
     FILES are *.log, *.index, *.timeindex, *.txnindex, *.snapshot (producer state), *.checkpoint
-    (KRaft), leader-epoch-checkpoint, *-offset-checkpoint, or directories of such files. A - reads a
-    log from standard input.
+    (KRaft), leader-epoch-checkpoint, *-offset-checkpoint, directories of these, or - for a log.
 
     The command shows the header of each batch and checks its crc. With --deep it also shows every
     record, cut to one line on a terminal. The command compares a log with its indexes. If a file is

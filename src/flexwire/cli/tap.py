@@ -515,8 +515,7 @@ def tap(
 ) -> None:
     """Capture the traffic between clients and a cluster.
 
-    The tap is a proxy that writes pcapng files, which flexwire and Wireshark can open. Ctrl-C stops
-    it.
+    The tap is a proxy that writes pcapng files for flexwire and Wireshark. Ctrl-C stops the tap.
 
     The tap rewrites the addresses that brokers advertise, so clients reach every broker through the
     tap. Everything else passes unchanged, unless --header-tag adds tags to request headers: the

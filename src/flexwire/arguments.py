@@ -76,7 +76,7 @@ def to_buffer(value: object, name: str = "data") -> memoryview:
     mean its bytes.
     """
     try:
-        view = memoryview(value)  # type: ignore[arg-type]  # what has no buffer is refused here
+        view = memoryview(value)  # type: ignore[arg-type]  # an object without a buffer is refused here
         if view.ndim and "O" not in view.format:
             contiguous = view.c_contiguous and view.nbytes
             return view.cast("B") if contiguous else memoryview(view.tobytes())

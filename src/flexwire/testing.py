@@ -20,7 +20,7 @@ from flexwire.wire.types import ArrayType, Boolean, Bytes, Float64, Integer, Str
 
 require("flexwire.testing", "testing", "hypothesis")
 
-from hypothesis import strategies as st  # noqa: E402 - this is imported only if it is installed
+from hypothesis import strategies as st  # noqa: E402 - `require` must run first
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -292,7 +292,8 @@ def analyze(
     else:
         _print_summary(analysis, out)
     if answers is not None and analysis.facts.unanswered:
-        # The user requested these answers. If a default answer fails, only the report says so.
+        # The user requested these answers. A default answer that fails is only mentioned in the
+        # report.
         raise AnalysisError(f"{len(analysis.facts.unanswered)} of the requested answers failed")
 
 
@@ -466,8 +467,8 @@ def _print_places(analysis: Analysis, out: str) -> None:
     print_line(f"Tables: {analysis.output.where('tables')}")
     print_line(f"Report: {analysis.output.where('report.html')}")
     if not (analysis.facts.answers or analysis.facts.unanswered):
-        # The path is OUT and not the directory of this run. In an object store, the directory of a
-        # run is removed later. It also contains no Delta tables.
+        # The path is OUT and not the directory of this run. The directory of a run contains no
+        # Delta tables, and is removed later in an object store.
         print_line(f"Chargeback, latency, errors and more: flexwire answers {OutputDirectory(out)}")
 
 
@@ -481,7 +482,9 @@ def _left_out(facts: Facts) -> str:
 
 
 def analysis_form(analysis: Analysis) -> dict[str, Any]:
-    """Return the JSON object. ``isNew`` is false if the tables already had the whole input.
+    """Return the JSON form of an analysis.
+
+    ``isNew`` is false if the tables already contained the whole input.
 
     Without traffic, for example for logs alone, the fields about traffic are null. ``bytes`` is
     null if the input includes request logs, which do not have sizes. The file ``facts`` contains

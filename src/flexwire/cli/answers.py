@@ -80,7 +80,7 @@ def answers(
     *,
     out: str,
     names: tuple[str, ...],
-    format: str,  # noqa: A002 - the option has this name
+    format: str,  # noqa: A002 - this is the option's name
     rows: int,
     reset_plan: Path | None,
     since: str | None,

@@ -261,7 +261,7 @@ def call(
 def _call_once(
     cluster: Cluster, request: dict[str, Any] | None, options: _CallOptions, seconds: float
 ) -> None:
-    """Send one request, or ask for the APIs. The time to decode the response is limited."""
+    """Send one request, or print the broker's APIs. The time to decode the response is limited."""
     with limit_cpu_time(seconds, _TO_SHOW):
         if request is None:
             _print_apis(cluster.broker(options.to), options.output)
@@ -371,7 +371,7 @@ def _ask(cluster: Cluster, request: dict[str, Any], options: _CallOptions) -> Br
 
 def _version(value: Any) -> int | str:
     if value == _LATEST or type(value) is int:
-        return value  # type: ignore[no-any-return]  # it is one of the two
+        return value  # type: ignore[no-any-return]  # the value has one of these types
     if isinstance(value, str) and _DIGITS.fullmatch(value):
         return int(value)
     raise click.UsageError(f"--version: expected a number or {_LATEST}, got {short(value)}")
@@ -408,7 +408,7 @@ def _print_explanation(answer: BrokerAnswer) -> None:
         print(file=sys.stderr)
 
 
-# Advice for error codes, by their names.
+# The advice for each error code, by the name of the code.
 _HINTS = {
     "NOT_LEADER_OR_FOLLOWER": "--to leader:TOPIC-PARTITION sends the request to the leader",
     "NOT_COORDINATOR": "--to group:ID or transaction:ID sends the request to the coordinator",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from flexwire.capture.files.comments import CaptureFilter
 
 LONGEST_CLIENT_ID: Final = 200
-"""The largest number of characters of a client id in a row."""
+"""The largest number of characters that a row shows of a client id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,5 +149,5 @@ def time_text(timestamp_us: int, form: str) -> str:
     try:
         return moment_at(timestamp_us).strftime(form)
     except OverflowError:
-        # A capture may contain any number here.
+        # A capture can contain any number as a timestamp.
         return str(timestamp_us)

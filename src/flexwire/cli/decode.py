@@ -242,7 +242,7 @@ def _print_frame(form: dict[str, Any], output: Format, *, compact: bool) -> None
     size = "unknown size" if form["length"] is None else plural(form["length"], "byte")
     here = f", of which {form['present']} are present" if "present" in form else ""
     print_line(f"{where}{form['frame']} of {size}{here}{withheld}")
-    # A header has no message name. Its version is in headerVersion, next to the header's JSON form.
+    # A header has no message name. The header version is in headerVersion, next to the JSON form.
     if "header" in form:
         version = f" version {form['headerVersion']}" if "headerVersion" in form else ""
         print_outline(f"header{version}", form["header"])

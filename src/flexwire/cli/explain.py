@@ -207,7 +207,7 @@ def section_lines(section: FrameSection) -> Iterator[str]:
 
 
 def withheld_note(count: int) -> str:
-    """Return the note in a title about credentials that are withheld."""
+    """Return the note about withheld credentials that is appended to a title."""
     if not count:
         return ""
     return f"; {count} {'credential is' if count == 1 else 'credentials are'} withheld"

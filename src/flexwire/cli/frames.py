@@ -91,7 +91,7 @@ class ShownFrame:
 
     @property
     def is_surely_a_request(self) -> bool:
-        """True if the first bytes cannot be the start of a response.
+        """True if the first bytes are almost certainly the start of a request.
 
         A response begins with its correlation id. The first two bytes of an id below 65,536 are 0.
         An api key other than 0 therefore nearly always belongs to a request.
@@ -197,7 +197,10 @@ def split_words(words: tuple[str, ...], framing: FramingOptions) -> tuple[str | 
 def read_frames(
     data: str, notation: Notation, framing: FramingOptions, version: int | str | None
 ) -> list[ShownFrame]:
-    """Return the frames in DATA or in a packet. Raises `FlexwireError` if this fails."""
+    """Return the frames in DATA or in a packet.
+
+    Raises `FlexwireError` if there are no readable frames.
+    """
     if framing.frame_number is not None:
         if framing.frame or framing.api or framing.request or framing.no_length:
             raise click.UsageError(
@@ -215,7 +218,7 @@ def read_frames(
 def frames_of(
     raw: bytes, notation: Notation, framing: FramingOptions, version: int | str | None
 ) -> list[ShownFrame]:
-    """Return the frames in some bytes. The options determine their kind."""
+    """Return the frames in some bytes. The options determine the kind of the frames."""
     if framing.frame_number is not None:
         raise click.UsageError("--frame-number reads a capture, so leave out --lines")
     if not raw:

@@ -298,7 +298,7 @@ def _progress() -> Iterator[Callable[[Path, int, int], None]]:
     from flexwire.cli.terminal import progress_bar
 
     if sys.stdout.isatty() or not sys.stderr.isatty() or find_spec("rich") is None:
-        yield lambda path, done, total: None  # noqa: ARG005 - the protocol has these names
+        yield lambda path, done, total: None  # noqa: ARG005 - the protocol defines these names
         return
     from rich.markup import escape
 

@@ -47,7 +47,7 @@ class ConventionName(click.Choice[str]):
         """Do not set ``choices``, which are computed later."""
 
     @cached_property
-    def choices(self) -> tuple[str, ...]:  # type: ignore[override]  # click only reads it
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]  # click only reads the property
         """The names of conventions, in the order of the registry."""
         from flexwire.records.conventions import CONVENTIONS
 

@@ -104,7 +104,7 @@ def takes_standard_input(
             with save_input(names[name]) as path:
                 command(**{**parameters, name: _with_path(parameters[name], path)})
 
-        run.standard_input = frozenset((*names, *also))  # type: ignore[attr-defined]  # tests ask
+        run.standard_input = frozenset((*names, *also))  # type: ignore[attr-defined]  # tests read it
         return run
 
     return decorate

@@ -183,7 +183,7 @@ def system_error_text(error: OSError) -> str:
 class LogFormatter(logging.Formatter):
     """Format each log message as one line, even if the message contains line breaks."""
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is that of logging
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging defines this name
         """Return the line for one message, with escapes."""
         return printable(super().formatMessage(record))
 
@@ -205,13 +205,13 @@ def is_quiet() -> bool:
     return bool(context and context.meta.get(_QUIET))
 
 
-def _be_quiet(context: click.Context, _option: click.Parameter, is_set: bool) -> None:  # noqa: FBT001 - click calls it in this way
+def _be_quiet(context: click.Context, _option: click.Parameter, is_set: bool) -> None:  # noqa: FBT001 - click passes the argument by position
     if is_set:
         context.meta[_QUIET] = True
         _log(context, logging.WARNING)
 
 
-def _be_verbose(context: click.Context, _option: click.Parameter, is_set: bool) -> None:  # noqa: FBT001 - click calls it in this way
+def _be_verbose(context: click.Context, _option: click.Parameter, is_set: bool) -> None:  # noqa: FBT001 - click passes the argument by position
     if not is_set:
         return
     _log(context, logging.DEBUG)
@@ -272,7 +272,7 @@ def progress_bar() -> Iterator[Listener]:
     which the extra columnar installs, there is no bar.
     """
     if is_quiet() or not sys.stderr.isatty() or find_spec("rich") is None:
-        yield lambda stage, done, total: None  # noqa: ARG005 - the protocol has these names
+        yield lambda stage, done, total: None  # noqa: ARG005 - the protocol defines these names
         return
     from rich.console import Console
     from rich.progress import (

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
-from flexwire.parties import AuditVerdict  # noqa: TC001 - msgspec reads it at run time
+from flexwire.parties import AuditVerdict  # noqa: TC001 - msgspec needs the class at run time
 
 MOST_BYTES: Final = 4 << 20
 """The largest size of a message or frame that a tool reads, and the largest number of characters in

@@ -70,8 +70,8 @@ def test_it_lists_what_concerns_the_whole_cluster() -> None:
     names = [row[0].strip("`") for row in rows("concerns the cluster")]
     assert names == [name for name in asked if name not in write_questions(PREFIX)]
     changelog = PAGE_OF_CHANGES.read_text(encoding="utf-8")
-    assert f"asks {len(names)} APIs that concern a whole cluster" in changelog
-    assert f"asks {len(asked) - len(names)} APIs that change something" in changelog
+    assert f"tests {len(names)} APIs that concern a whole cluster" in changelog
+    assert f"tests {len(asked) - len(names)} APIs that change something" in changelog
 
 
 def test_the_figures_of_other_brokers_are_those_that_were_found() -> None:

@@ -17,17 +17,19 @@ SEEN: Final = Path(__file__).with_name("seen.json")
 LAST: Final = ROOT / ".build" / "seen"
 # These requests are sent at moments that a test cannot cause, so they may be missing.
 SOMETIMES: Final = {
-    "AssignReplicasToDirs": "a node sends it after a partition moves to another log directory",
+    "AssignReplicasToDirs": "nodes send this API after a partition moves to another log directory",
     "UpdateRaftVoter": "a controller that starts may report its versions",
-    "EndQuorumEpoch": "a leader that resigns before it is replaced sends it",
-    "FetchSnapshot": "a node requests it if it is so far behind that the log was truncated since",
+    "EndQuorumEpoch": "a leader that resigns before another leader is elected sends this API",
+    "FetchSnapshot": "a node sends this API if it needs records that the log no longer contains",
 }
-_SHARE_39: Final = "share groups came with 4.0: no client of 3.9 sends it"
-_STREAMS: Final = "Kafka Streams 4.4 sends it, and is not published with the other jars"
+_SHARE_39: Final = "share groups are new in 4.0, so no 3.9 client sends this API"
+_STREAMS: Final = (
+    "only Kafka Streams 4.4 sends this API, and its jar is not published with the others"
+)
 # The APIs that no client or node sends here, and the reason, by release.
 UNSEEN: Final[dict[str, dict[str, str]]] = {
     "3.9.2": {
-        "ControlledShutdown": "only brokers of a ZooKeeper cluster send it",
+        "ControlledShutdown": "only brokers of a ZooKeeper cluster send this API",
         "ShareGroupHeartbeat": _SHARE_39,
         "ShareGroupDescribe": _SHARE_39,
         "ShareFetch": _SHARE_39,
@@ -39,16 +41,16 @@ UNSEEN: Final[dict[str, dict[str, str]]] = {
         "ReadShareGroupStateSummary": _SHARE_39,
     },
     "4.0.2": {
-        "InitializeShareGroupState": "4.0 brokers do not send it yet",
-        "DeleteShareGroupState": "4.0 brokers do not send it yet",
-        "ReadShareGroupStateSummary": "4.0 brokers do not send it yet",
+        "InitializeShareGroupState": "4.0 brokers do not send this API yet",
+        "DeleteShareGroupState": "4.0 brokers do not send this API yet",
+        "ReadShareGroupStateSummary": "4.0 brokers do not send this API yet",
     },
     "4.4.0": {
         "StreamsGroupTopologyDescriptionUpdate": _STREAMS,
     },
 }
 # The same for a cluster with one node.
-_ALONE: Final = "a single node has no node to send it to"
+_ALONE: Final = "a single node has no other node to which it could send this API"
 ONE_NODE: Final = {
     "AlterPartition": _ALONE,
     "BeginQuorumEpoch": _ALONE,

@@ -18,12 +18,12 @@ PAGE = DOCS / "audit.md"
 _TITLE = "## The audit on trial\n"
 _MOST_SAID = 90
 _SUMMARY = """\
-`make trial` runs {clients} clients against a broker of {captured} through the tap. The trial audits
-that capture for {judged}, and then runs the same clients against brokers of these releases. Each
-client creates a topic, produces, consumes in a group and commits. A step counts as a success only
-if the broker has its result, whatever the client reports. In {right} of {tried} cases the steps
-that failed are exactly those that the audit predicted; in {breaks} of the cases it predicted that
-the client breaks. The last column quotes the client's own error message.
+`make trial` runs {clients} clients against a {captured} broker through the tap. The trial audits
+the tap's capture for {judged}, and then runs the same clients against brokers of these releases.
+Each client creates a topic, produces, consumes in a group and commits. A step counts as a success
+only if the result of the step is on the broker, whatever the client reports. In {right} of {tried}
+cases, the audit predicted exactly the steps that failed. In {breaks} of the cases, the audit
+predicted that the client breaks. The last column quotes the client's own error message.
 `tests/kafka/trial/results.jsonl` keeps the traffic figures and the results of each client, and
 every run of the tests compares the audit with them.
 """

@@ -46,11 +46,11 @@ that cancel each other are not detected. Only the Java codec was also asked to e
 """
 _NOTES = {
     "java": """\
-kafka-clients made the vectors, so it must agree with them. Two weaknesses of kafka-clients are not
-in the table, because its behavior defines what is right. kafka-clients reads a tagged field with
-the tag 2^31-1 and refuses to write it. The JSON converter of kafka-clients writes an infinite
-double as text and does not read that text back. The remarks are about messages that kafka-clients
-reads, and refuses to write again.""",
+The vectors were made with kafka-clients, so kafka-clients must agree with the vectors. Two
+weaknesses of kafka-clients are not in the table, because the behavior of kafka-clients defines what
+is right. kafka-clients reads a tagged field with the tag 2^31-1 and refuses to write this field.
+The JSON converter of kafka-clients writes an infinite double as text and does not read that text
+back. The remarks are about messages that kafka-clients reads, and refuses to write again.""",
     "go": """\
 If a section of tagged fields declares 2^31-1 fields, kmsg stays busy for half a minute after the
 bytes have ended ([report](upstream/franz-go-tag-count.md)). kmsg reads null as an empty array where
@@ -60,11 +60,11 @@ If an array count is larger than the bytes can hold, the crate aborts the proces
 ([report](upstream/kafka-protocol-count.md)). The crate reads a varint of six bytes. For three
 requests, the crate lists a version as valid (`valid_versions`) that its messages refuse.""",
     "javascript": """\
-The library reads all versions of a response into the shape of the newest one, so the program reads
-only the newest version of each. A response with an error code that the library does not know raises
-a TypeError, so a new error code of a broker makes a response unreadable. The library reads null as
-an empty array even if the spec allows no null, and it reads tagged fields of any size at the end of
-a message.""",
+The library reads all versions of a response into the structure of the newest version, so the
+program reads only the newest version of each response. A response with an error code that the
+library does not know raises a TypeError, so a new error code of a broker makes a response
+unreadable. The library reads null as an empty array even if the spec allows no null, and it reads
+tagged fields of any size at the end of a message.""",
     "kio": """\
 kio refuses unknown tagged fields, although KIP-482 asks a reader to skip them. kio also refuses an
 error code that it does not know, so a new error code of a broker makes a response unreadable. An

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 PAGE = DOCS / "faults.md"
 _TITLE = "## What eight clients do\n"
 _SUMMARY = """\
-`make faults` runs the newest releases of eight client libraries against a broker of {release}:
+`make faults` runs the newest releases of eight client libraries against a {release} broker:
 {clients}.
-Each creates a topic, produces five records, consumes them in a group and commits, with its default
-settings. The tap applies one fault to each client. A step fails if the client reports an error, or
-reports nothing within 30 seconds (90 seconds if the broker is silent). "Twice" counts which of the
-five records are in the topic more than once. Clients that are not named in a row never sent such a
-request, or only in versions in which the fault is not possible.
+Each client creates a topic, produces five records, consumes them in a group and commits, with its
+default settings. The tap applies one fault to each client. A step fails if the client reports an
+error, or reports nothing within 30 seconds (90 seconds if the broker is silent). "Twice" counts how
+many of the five records are in the topic more than once. If a client is not listed in a row, the
+client never sent such a request, or sent it only in versions in which the fault is not possible.
 
-In all {count} cases the program ended, the topic had only records that a client had sent, and it
-had all records that the broker had acknowledged. sarama does not accept tagged fields in response
-headers, although KIP-482 requires it ([report](upstream/sarama-header-tags.md)).
+In all {count} cases the program ended, the topic had only records that a client had sent, and the
+topic had all records that the broker had acknowledged. sarama does not accept tagged fields in
+response headers, although KIP-482 requires it ([report](upstream/sarama-header-tags.md)).
 """
 
 

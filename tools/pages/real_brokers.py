@@ -34,8 +34,8 @@ every API in every version that the release offers. `tests/kafka/test_every_api.
   configurations, ACLs, quotas, SCRAM users, features, the quorum, log directories;
 - `records dump` shows the same content as Kafka's own tool for the same logs, including internal
   topics;
-- if nobody sends an API, it is listed below with the reason, and this table shows the APIs that
-  were seen.
+- every API is in the tables below: either as an API that was seen, or with the reason why no client
+  or node sent the API.
 
 ## APIs
 For each release, the table shows the versions that clients and nodes sent, and then the versions
@@ -52,7 +52,8 @@ _NOBODY = """
 """
 _SOME = """
 ## What is seen at times
-Whether these APIs are sent depends on the moment, so the table above leaves out their senders.
+These APIs are sent only at certain moments, so the first table does not show which versions clients
+or nodes sent.
 
 | API | when |
 |---|---|

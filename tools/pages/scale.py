@@ -59,20 +59,20 @@ def derived(of: dict[str, float]) -> list[tuple[str, str]]:
     frames = of["traffic"] * 1e9 / of["small_frame"]
     return [
         ("bytes of captures", f"{size / 1e12:,.1f} TB in {files:,.0f} files"),
-        ("tasks", f"{tasks:,.0f} of {range_size / 1e9:,.2f} GB"),
-        ("CPU seconds of reading, decoding and writing", f"{decoding:,.0f}"),
-        *((f"CPU seconds of {name}", f"{took:,.0f}") for name, took in seconds.items()),
+        ("tasks", f"{tasks:,.0f} with {range_size / 1e9:,.2f} GB each"),
+        ("CPU seconds for reading, decoding and writing", f"{decoding:,.0f}"),
+        *((f"CPU seconds for {name}", f"{took:,.0f}") for name, took in seconds.items()),
         ("cores that are busy all day", f"{total / _DAY:,.1f}"),
         ("additional CPU seconds if captures are in a store", f"{stored:,.0f}"),
         ("cores busy all day if captures are in a store", f"{(total + stored) / _DAY:,.1f}"),
         ("memory of the workers on these cores", f"{total / _DAY * of['worker']:,.0f} GB"),
-        ("CPU seconds of the survey in pieces", f"{size / 1e6 / of['survey']:,.0f}"),
+        ("CPU seconds for the survey in pieces", f"{size / 1e6 / of['survey']:,.0f}"),
         ("time of the fold, one task", f"{size / 1e6 / of['fold'] / 3600:,.1f} hours"),
         ("driver", f"{sum(driver.values()):,.0f} CPU s, {memory / 1e3:,.1f} GB at most"),
         ("tables", f"{tables / 1e12:,.1f} TB"),
         (
             "files of tables",
-            f"{of['large_tables'] * tasks:,.0f} large ones, some hundred joined from {small:,.0f}",
+            f"{of['large_tables'] * tasks:,.0f} large files, some hundred joined from {small:,.0f}",
         ),
         (
             "requests that read captures",
@@ -85,7 +85,7 @@ def derived(of: dict[str, float]) -> list[tuple[str, str]]:
             f"{state * tasks / 1e12:,.2f} TB, {state / range_size:.1%} of the captures",
         ),
         (
-            "connections with which the state is a tenth of the captures",
+            "number of connections with which the state is a tenth of the captures",
             f"{0.1 * range_size / (of['state'] * 1e3):,.0f}",
         ),
         (
@@ -120,22 +120,22 @@ def derived_of_fleet(of: dict[str, float]) -> list[tuple[str, str]]:
         ("connections", f"{connections / 1e6:,.1f} million, each with {each:,.0f} MB"),
         (
             "analyses, each with its own tables",
-            f"{analyses:,} of {of['brokers'] / analyses:,.0f} brokers",
+            f"{analyses:,} with {of['brokers'] / analyses:,.0f} brokers each",
         ),
-        ("time of the fold of each analysis", f"{fold / analyses / 60:,.0f} minutes"),
+        ("time of the fold in each analysis", f"{fold / analyses / 60:,.0f} minutes"),
         (
             (
                 "brokers whose captures one task can survey within the hour, "
                 "if several captures show the same connections"
             ),
-            f"{large:,.0f} with large frames, {small:,.0f} with small ones",
+            f"{large:,.0f} with large frames, {small:,.0f} with small frames",
         ),
         (
             (
                 f"brokers whose captures {MOST_SHARES} tasks can survey within the hour, "
                 "if several captures show the same connections"
             ),
-            f"{divided:,.0f} with large frames, {divided_small:,.0f} with small ones",
+            f"{divided:,.0f} with large frames, {divided_small:,.0f} with small frames",
         ),
     ]
 

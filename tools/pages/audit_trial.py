@@ -25,7 +25,7 @@ only if the result of the step is on the broker, whatever the client reports. In
 cases, the audit predicted exactly the steps that failed. In {breaks} of the cases, the audit
 predicted that the client breaks. The last column quotes the client's own error message.
 `tests/kafka/trial/results.jsonl` keeps the traffic figures and the results of each client, and
-every run of the tests compares the audit with them.
+every run of the tests compares the audit with these results.
 """
 
 

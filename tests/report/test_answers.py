@@ -120,8 +120,8 @@ def test_rows_of_one_moment_are_not_over_time() -> None:
 
 def test_what_is_not_shown_is_counted_and_said_where_to_find() -> None:
     words = page().words()
-    assert "answers/who_sends.csv have the first 900 of 935 rows." in words
-    assert "answers/when.csv have the same." in words
+    assert "answers/who_sends.csv contain the first 900 of 935 rows." in words
+    assert "answers/when.csv contain the same rows." in words
 
 
 def test_what_was_not_seen_is_named_and_not_shown() -> None:

@@ -30,7 +30,7 @@ def test_each_release_is_answered_gravest_first_and_never_with_a_promise() -> No
          "a verdict): analytics (apache-kafka-java 4.1.0).")),
         ("nothing seen against it", ("2 of 5 clients: no problem seen (6 connections, 1 min 30 s "
          "of traffic).")),
-        ("not judged", "Not judged: 1 broker, upgraded with the cluster."),
+        ("not judged", "Not judged: 1 broker (upgraded with the cluster)."),
     ]  # fmt: skip
     assert "safe" not in " ".join(sentence for _, sentence in told)
 
@@ -62,7 +62,7 @@ def test_why_these_releases_is_told() -> None:
     unknown = dataclasses.replace(AUDIT, brokers=())
     assert "asked for. The captured brokers' release is unknown" in why(unknown)
     by_brokers = dataclasses.replace(AUDIT, asked=False)
-    assert "of each major version, from the brokers' version on" in why(by_brokers)
+    assert "of each major version, starting with the brokers' version" in why(by_brokers)
     assert "--release" in why(Audit(("4.4.0",)))
     assert "preview" not in why(AUDIT, "4.4.0", "mine")
     told = why(AUDIT, "4.4.0", "4.5.0-SNAPSHOT")

@@ -80,7 +80,7 @@ def test_no_page_is_larger_than_two_megabytes() -> None:
     assert len(page.encode()) <= LARGEST_BYTES
     words = Page(page).words()
     assert "205 more rows not shown here" in words
-    assert "have all 220 rows, of which these are the first 15" in words
+    assert "contain all 220 rows, of which these are the first 15" in words
 
 
 @pytest.mark.slow

@@ -30,8 +30,8 @@ def test_every_verdict_that_needs_somebody_has_a_sentence_and_the_others_have_no
             "will do nothing",
             "cannot say",
         ]
-        assert (
-            named["cannot say"] == "The cluster: nothing was seen about 1 gate (gate cannot say)."
+        assert named["cannot say"] == (
+            "The cluster: the input shows nothing about 1 gate (gate cannot say)."
         )
         assert named["will break"] == (
             "The cluster will break: gate will break, of will break; since will break."

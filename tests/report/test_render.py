@@ -255,7 +255,10 @@ def test_what_decodes_only_leniently_is_no_failure() -> None:
 
 def test_a_topic_known_only_by_its_id_is_shown_as_an_id() -> None:
     words = Page(rendered("sample")).words()
-    assert "topic id rFgO_X8xRgGdXv0IhVb5Yw fetched, its name is not in the capture" in words
+    assert (
+        "topic id rFgO_X8xRgGdXv0IhVb5Yw fetched; the capture does not contain the topic name"
+        in words
+    )
     assert "orders, topic id rFgO_X8xRgGdXv0IhVb5Yw" in words
     assert words.count("topic id") == words.count("rFgO_X8xRgGdXv0IhVb5Yw") == 2
 

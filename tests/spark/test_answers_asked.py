@@ -105,7 +105,7 @@ def test_one_that_fails_is_said_and_takes_nothing_with_it(
     assert set(failed) == {"raising", "wrong", "broken"}
     assert "no such thing" in failed["raising"]
     assert (
-        "wrong has the columns client_id, requests, request_bytes, got client_id"
+        "wrong: expected the columns client_id, requests, request_bytes, got client_id"
         in (failed["wrong"])
     )
     assert failed["broken"] == "broken: LookupError: nothing there"
@@ -191,7 +191,7 @@ def test_an_answer_made_as_before_this_release_is_shown_as_before() -> None:
     )
     told = (TALKERS.question, TALKERS.meaning, TALKERS.advice, TALKERS.row)
     old: Any = Answer
-    with pytest.warns(DeprecationWarning, match="Answer takes keyword arguments"):
+    with pytest.warns(DeprecationWarning, match="pass arguments to Answer by keyword"):
         made = old("talkers", *told, (*plain,), TALKERS.order, shown, TALKERS.ask, TALKERS.picture)
     assert made.shown_columns() == shown
     assert made.picture == TALKERS.picture
@@ -311,7 +311,7 @@ def test_answers_are_asked_by_name_or_given() -> None:
             "no answer is called 'latencies'; known are talkers, busy_seconds, all, none",
         ),
         ([3], None, "got 3"),
-        (["talkers", TALKERS], None, "expected different names, got 'talkers' 2 times"),
+        (["talkers", TALKERS], None, "expected each name once, got 'talkers' 2 times"),
         ("all", "teams.csv", "none of the requested answers uses labels"),
     ],
 )

@@ -150,7 +150,7 @@ def test_the_facts_count_every_connection_frame_and_byte_once(
 
 def test_the_report_says_how_it_was_decided(by_evidence: Analysis, given: Analysis) -> None:
     page = by_evidence.report.read_text()
-    assert "No broker was named" in page
+    assert "No broker was specified" in page
     assert "Not Kafka: 4 connections" in page
     assert "10.0.0.7:7001" in page
     assert "if one of its ends was given as a broker: port 9092." in given.report.read_text()

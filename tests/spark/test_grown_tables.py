@@ -441,9 +441,7 @@ def test_what_a_boundary_cost_is_counted(cut: Asked, tables: Grown) -> None:
     assert [tuple(row[name] for name in said) for row in rows] == [(1, 1, 1, 0)] * 2
     assert rows[1]["before"] == rows[0]["analysis"] != rows[0]["before"]
     [note] = boundary_notes(cut.tables)
-    assert note.startswith(
-        "2 connections continue from one analysis to the next. The cut separated 2 "
-    )
+    assert note.startswith("2 connections continue from one analysis to the next. The cut left 2 ")
     assert boundary_notes(tables.grown.tables) == boundary_notes(tables.whole.tables) == ()
     unpaired = cut.tables.frames.where("outcome = 'unpaired'").count()
     answered = sum(row.responses for row in cut.rows(LATENCY))

@@ -227,7 +227,7 @@ def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert left_out.clients == 30
     facts = Facts(title="", made_at_us=0, flexwire_version="0", newest_release="4.4.0", audit=audit)
     assert answer_notes(facts) == (left_out.sentence,)
-    assert f"30 clients were not judged: those with the fewest requests, {left_out.requests}" in (
+    assert f"30 clients were not judged: those with the fewest requests ({left_out.requests}" in (
         left_out.sentence
     )
     assert "10 findings were left out: " in left_out.sentence

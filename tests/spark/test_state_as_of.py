@@ -239,7 +239,7 @@ def test_as_of_an_offset_no_other_log_is_at_that_moment(whole: Made, before: Mad
 def test_a_moment_that_no_log_has_is_an_error(whole: Made) -> None:
     for moment, match in (
         ({OFFSETS: 12}, "offset 12 is not known: the log ends at 11"),
-        ({"__consumer_offsets-1": 0}, "offset 0 is not known: the paths do not include the log"),
+        ({"__consumer_offsets-1": 0}, "offset 0 is not known: the paths do not include the log of"),
     ):
         with whole.asked(AsOf.parse(moment)) as tables, pytest.raises(CaptureError, match=match):
             ask(GROUP_STATE, tables)
@@ -256,7 +256,7 @@ def test_what_compaction_took_is_said(spark: SparkSession, tmp_path: Path) -> No
     assert known == {"slow": False, "within": False, "live": False, "new": False}
     [gap] = found["unread_state"]
     assert (gap["topic"], gap["first_offset"], gap["records"]) == ("__consumer_offsets", 6, None)
-    assert gap["error"] == "compacted or pruned: up to offset 8 records are missing"
+    assert gap["error"] == "compacted or pruned: records up to offset 8 are missing"
     assert logs.rows(END, "unread_state") == {"unread_state": []}
 
 

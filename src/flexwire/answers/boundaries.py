@@ -27,8 +27,8 @@ COLUMNS: Final = (
     Column(_BEFORE, pa.string(), "the previous analysis, in which these connections began",
            heading="Before"),
     Column("connections", pa.int64(),
-           "the number of connections that continue; answers count such a connection once in each "
-           "analysis",
+           "the number of connections that continue; an answer counts a connection that was cut "
+           "once in each of the two analyses",
            heading="Connections"),
     Column("unanswered_requests", pa.int64(),
            "requests on these connections that have no response in the previous analysis",
@@ -37,7 +37,8 @@ COLUMNS: Final = (
            "responses on these connections that have no request in this analysis, and therefore no "
            "API, client id or latency", heading="Responses without request"),
     Column("early_bytes", pa.int64(),
-           "bytes of frames that were cut in the middle, which this analysis cannot read",
+           "bytes of frames that this analysis cannot read, because the cut was in the middle of "
+           "these frames",
            heading="Cut frames"),
     Column("time", MOMENT, "when the first of these connections continues", heading="When"),
 )  # fmt: skip
@@ -124,9 +125,10 @@ def boundary_notes(tables: AnalysisTables) -> tuple[str, ...]:
     connections, unanswered, unpaired, early = rows[0]
     go = "continues" if connections == 1 else "continue"
     note = (
-        f"{plural(connections, 'connection')} {go} from one analysis to the next. The cut "
-        f"separated {plural(unanswered, 'request')} and {plural(unpaired, 'response')}, and "
-        f"{human_bytes(early)} of frames. The answer {ANSWER.name} lists them by analysis."
+        f"{plural(connections, 'connection')} {go} from one analysis to the next. The cut left "
+        f"{plural(unanswered, 'request')} without a response, {plural(unpaired, 'response')} "
+        f"without a request, and {human_bytes(early)} of incomplete frames. The answer "
+        f"{ANSWER.name} lists these numbers by analysis."
     )
     return (note,)
 
@@ -136,13 +138,13 @@ ANSWER: Final = Answer(
     place=170,
     question="Which connections were cut between two analyses?",
     meaning=(
-        "Connections that continue from one analysis to the next, and the requests, responses and "
-        "frames that the cut separated. This answer has rows only for tables that grow."
+        "Connections that continue from one analysis to the next, with the number of requests, "
+        "responses and frames that were cut apart. This answer has rows only for tables that grow."
     ),
     advice=(
-        "Each run of `analyze --append` prints why it could not continue the connections of the "
-        "previous run. Use the same broker options in all runs, and analyze the captures in "
-        "chronological order."
+        "If a run of `analyze --append` cannot continue the connections of the previous run, the "
+        "run prints the reason. Use the same broker options in all runs, and analyze the captures "
+        "in chronological order."
     ),
     row="two consecutive analyses",
     columns=COLUMNS,

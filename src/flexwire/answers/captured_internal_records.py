@@ -37,7 +37,8 @@ COLUMNS = (
     Column("source", pa.string(),
            'the message that carried the records: "fetch", "share_fetch" or "produce"',
            heading="Carried by"),
-    Column("message", pa.string(), "the record: OffsetCommit, GroupMetadata, TopicRecord …",
+    Column("message", pa.string(), "the kind of record: OffsetCommit, GroupMetadata, TopicRecord "
+           "…",
            f"{_NOT_READ}, and for batches that were withheld or cut off",
            heading="Record", is_about=True),
     Column("type", pa.int32(), "the record type, or the api key of the record's message", (
@@ -45,18 +46,18 @@ COLUMNS = (
     )),
     Column("versions", pa.list_(pa.int32()), "the versions of the records' values",
            heading="Versions"),
-    Column("group", pa.string(), "the group that the record is about",
-           "if the record is about no group",
+    Column("group", pa.string(), "the group to which the record belongs",
+           "if the record belongs to no group",
            heading="Group", is_about=True),
-    Column("transactional_id", pa.string(), "the transactional id that the record is about",
-           "if the record is about no transaction", heading="Transactional id", is_about=True),
+    Column("transactional_id", pa.string(), "the transactional id to which the record belongs",
+           "if the record belongs to no transaction", heading="Transactional id", is_about=True),
     Column("partitions", pa.int64(),
            "the number of partitions of the topic in which these records were seen",
            heading="Partitions"),
     Column("records", pa.int64(),
            "the number of records, or the number of batches if they were not read",
            heading="Records"),
-    Column("tombstones", pa.int64(), "how many of the records are tombstones",
+    Column("tombstones", pa.int64(), "the number of tombstones among the records",
            heading="Tombstones"),
     Column("bytes", pa.int64(), "the total size of keys and values in bytes", heading="Bytes"),
     Column("first_time", _TIME, "the earliest timestamp of the records",
@@ -162,7 +163,7 @@ ANSWER = Answer(
     advice="If a group commits far more often than other groups, it commits too often. Check the "
     "setting auto.commit.interval.ms, and check whether the group commits after each record. If "
     "there are many records about the members of a group, the group rebalances often.",
-    row="a kind of record, and the group or transaction that it is about",
+    row="a kind of record and its group or transaction",
     columns=COLUMNS,
     order=("-records", "topic", "source", "message", "type", "group", "transactional_id"),
     shown=(
@@ -181,5 +182,5 @@ ANSWER = Answer(
         "error",
     ),
     ask=captured_internal_records,
-    picture=AnswerPicture("Records of internal topics that were captured", "records"),
+    picture=AnswerPicture("Captured records of internal topics", "records"),
 )

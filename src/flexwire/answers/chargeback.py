@@ -55,8 +55,8 @@ COLUMNS: Final = (
     ),
     Column(
         "requests", pa.int64(),
-           "the requests with records of the topic in the request or response; in a row without a "
-           "topic, the requests that contain no records",
+           "the number of requests that carry records of the topic in the request or in the "
+           "response; in a row without a topic, the number of requests that carry no records",
     heading="Requests",
 ),
     Column("sent_bytes", pa.int64(), "bytes that the client sent", _NOT_SAID, heading="Sent"),
@@ -265,8 +265,8 @@ ANSWER: Final = Answer(
     question="How many bytes does each client move, and for which topics?",
     meaning=(
         "Bytes on the wire by day, client and topic. A topic's bytes are the bytes of its record "
-        "batches. The other bytes of a client's frames have no topic. A client has several rows; "
-        "the list of clients in the report shows its total."
+        "batches. The other bytes of a client's frames have no topic. A client can have several "
+        "rows. The list of clients in the report shows the total of each client."
     ),
     advice=(
         "Write a file of labels, with one line for each client id and its team. Then charge each "

@@ -80,19 +80,21 @@ _SUMS: Final = pa.schema(
 COLUMNS: Final = (
     Column("client_id", pa.string(), "the client id", "if the client sent no client id",
            heading="Client id", is_about=True),
-    Column("client_instance_id", pa.string(), "the id of this client instance, which the broker "
-           "assigned or, with request header 3, the client generated (KIP-1313)",
+    Column("client_instance_id", pa.string(), "the id of this client instance; the broker "
+           "assigned this id, or the client generated it if it uses version 3 of the request "
+           "header (KIP-1313)",
            "if neither the push nor the captured part of its connection contains the id"),
     Column("name", pa.string(), 'the metric: "org.apache.kafka.producer.request.latency.avg"',
            "if the pushes cannot be read", heading="Metric", is_about=True),
     Column("unit", pa.string(),
-           "the unit of the metric; empty if the client sends no unit, like Kafka's Java client",
+           "the unit of the metric; empty if the client sends no unit (Kafka's Java client sends "
+           "none)",
            "if ``name`` is null", heading="Unit"),
     Column("kind", pa.string(), '"gauge", "sum", "histogram", "exponential_histogram" or '
            '"summary"', "if ``name`` is null", heading="Kind"),
     Column("temporality", pa.string(),
-           'when the counts of the metric begin: "delta" means at the previous push, '
-           '"cumulative" means at a fixed start',
+           'what each pushed value covers: "delta" means the time since the previous push, '
+           '"cumulative" means the time since a fixed start',
            "for a gauge or a summary, or if ``name`` is null"),
     Column("points", pa.int64(),
            "the number of pushed values, or the number of pushes if they cannot be read",
@@ -102,8 +104,8 @@ COLUMNS: Final = (
            "the mean of the values, or of the observations in histograms and summaries",
            "if there are no values", heading="Mean"),
     Column("most", pa.float64(), "the greatest value", "for histograms and summaries"),
-    Column("total", pa.float64(), "the sum of the counts since the previous push",
-           'unless the counts are "delta"', heading="Total"),
+    Column("total", pa.float64(), "the sum of all pushed values",
+           'unless ``temporality`` is "delta"', heading="Total"),
     Column("latest", pa.float64(), "the last value that was pushed", "for histograms and "
            "summaries", heading="Latest"),
     Column("first_time", MOMENT, "when the first value was pushed"),

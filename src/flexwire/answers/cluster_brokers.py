@@ -121,9 +121,9 @@ COLUMNS = (
            "registered",
            heading="Registered"),
     Column("is_fenced", pa.bool_(),
-           "whether the broker is fenced, so that it leads no partition. A fenced broker stays in "
-           "an ISR that would otherwise be empty, unless the cluster has eligible leader replicas "
-           "(KIP-966)",
+           "whether the broker is fenced; a fenced broker leads no partition. A fenced broker "
+           "stays in an ISR that would otherwise be empty, unless the cluster has eligible leader "
+           "replicas (KIP-966)",
            _GONE, heading="Fenced"),
     Column("in_controlled_shutdown", pa.bool_(), "whether the broker is shutting down", _GONE),
     Column("rack", pa.string(), "its rack", "if the broker registered no rack", heading="Rack"),

@@ -42,7 +42,8 @@ VIEW_COLUMNS: Final = (
     Column(
         "resource_name",
         pa.string(),
-        "the name of the resource; for a broker its id, or empty for the value of all brokers",
+        "the name of the resource; for a broker, the broker's id, or an empty string for the "
+        "default of all brokers",
         heading="Name",
         is_about=True,
     ),
@@ -50,7 +51,7 @@ VIEW_COLUMNS: Final = (
     Column(
         "value",
         pa.string(),
-        '"withheld" if the name or the value looks like that of a secret',
+        '"withheld" if the name or the value suggests a secret',
         "if the configuration was removed, alone or together with its topic",
     ),
     *CHANGE_COLUMNS,

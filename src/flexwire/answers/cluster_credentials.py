@@ -160,7 +160,8 @@ ANSWER = Answer(
     advice=(
         "Before you remove the credentials of a person who has left (kafka-configs, "
         "kafka-delegation-tokens), find out which programs use them. These programs can no longer "
-        "connect afterwards. If a password has few iterations, set it again."
+        "connect afterwards. If a password was hashed with few iterations, set the password again "
+        "with more iterations."
     ),
     row="a credential",
     columns=COLUMNS,

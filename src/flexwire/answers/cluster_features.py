@@ -90,10 +90,10 @@ COLUMNS = (
            "feature",
            "if no broker or controller lists the feature", heading="Supported by all"),
     Column("can_rise", pa.bool_(),
-           "whether all of these brokers and controllers support a higher level",
+           "whether all of these brokers and controllers support a higher level than ``level``",
            "if ``supported_level`` is null",
            heading="Can rise"),
-    Column("changed_time", _TIME, "when the feature got this level",
+    Column("changed_time", _TIME, "when the feature was set to this level",
            "if the snapshot that the state begins with already had this level, or if the feature "
            "is off",
            heading="Since"),

@@ -42,11 +42,11 @@ COLUMNS = (
         "a sentence with the figures on which the verdict for the last of these releases is based",
         heading="Why",
     ),
-    Column("remedy", _TEXT, "what to do", "if you need not do anything", heading="Remedy"),
+    Column("remedy", _TEXT, "what to do", "if no action is needed", heading="Remedy"),
     Column(
         "names",
         pa.list_(_TEXT),
-        "the first of the affected topics, brokers or APIs",
+        "the first few affected topics, brokers or APIs",
         heading="Names",
     ),
     Column("count", pa.int64(), "the number of affected topics, brokers or APIs"),
@@ -143,14 +143,14 @@ ANSWER = Answer(
     question="What blocks an upgrade of this cluster to Kafka 4?",
     meaning=(
         "The conditions for an upgrade to Kafka 4, as far as logs show them: the metadata.version "
-        "of the cluster, configurations that Kafka 4 no longer has, features that are not "
+        "of the cluster, configurations that Kafka 4 no longer supports, features that are not "
         "finalized, and batches with magic 0 or 1."
     ),
     advice=(
-        "Before the upgrade, remove configurations that Kafka 4 no longer has. While a topic has "
-        "such a configuration, Kafka 4.0.0 to 4.2.0 reject any other change to the topic."
+        "Before the upgrade, remove configurations that Kafka 4 no longer supports. While a topic "
+        "has such a configuration, Kafka 4.0.0 to 4.2.0 reject any other change to the topic."
     ),
-    row="a condition, and the configuration, feature or topic that it is about",
+    row="a condition, and the configuration, feature or topic to which the condition applies",
     columns=COLUMNS,
     order=("gravity", "gate", "subject"),
     ask=cluster_gate,

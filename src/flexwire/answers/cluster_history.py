@@ -78,7 +78,7 @@ COLUMNS = (
     Column(
         "changed_time",
         TIME,
-        "when the partition changed, by the clock of a controller",
+        "when the partition changed, according to a controller's clock",
         _NO_TIME,
         heading="When",
     ),
@@ -123,12 +123,12 @@ ANSWER = Answer(
     name="cluster_history",
     place=290,
     question="When did each broker lead a partition, and which brokers left the ISR?",
-    meaning="Changes to leaders and ISRs, the latest first. The metadata log of the cluster "
+    meaning="Changes to partition leaders and ISRs, latest first. The metadata log of the cluster "
     "contains only recent changes.",
     advice=(
-        "If a broker leaves many ISRs at the same time, it was restarted or lost its network. If a "
-        "broker leaves and joins ISRs repeatedly, it is slow. Check its disks, its network and "
-        "replica.lag.time.max.ms."
+        "If a broker leaves many ISRs at the same time, that broker was probably restarted or "
+        "lost its network connection. If a broker repeatedly leaves and rejoins ISRs, that broker "
+        "is too slow. Check the disks and the network of the broker, and replica.lag.time.max.ms."
     ),
     row="a change to a partition",
     columns=COLUMNS,

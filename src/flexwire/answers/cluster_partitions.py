@@ -45,15 +45,17 @@ COLUMNS = (
            "the effective min.insync.replicas of the partition, at most its number of replicas",
            _NOT_SET),
     Column("min_isr_source", pa.string(),
-           '"topic", "broker" or "cluster": whose dynamic configuration sets min.insync.replicas',
+           'the dynamic configuration that sets min.insync.replicas: "topic", "broker" or '
+           '"cluster"',
            _NOT_SET),
     Column("is_under_min_isr", pa.bool_(),
-           "whether the ISR has fewer brokers than ``min_isr``, so that producers with acks=all "
-           "are refused",
+           "whether the ISR has fewer than ``min_isr`` brokers; if so, the leader rejects records "
+           "from producers with acks=all",
            _NOT_SET, heading="Under min ISR"),
     Column("is_at_min_isr", pa.bool_(),
-           "whether the ISR has exactly ``min_isr`` brokers, so that producers with acks=all are "
-           "refused if it loses one more broker", _NOT_SET, heading="At min ISR"),
+           "whether the ISR has exactly ``min_isr`` brokers; if the ISR loses one more broker, "
+           "the leader rejects records from producers with acks=all", _NOT_SET,
+           heading="At min ISR"),
 )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ VIEW_COLUMNS: Final = (
         "entity",
         pa.list_(pa.struct({"type": pa.string(), "name": pa.string()})),
         "the entity that the quota applies to: user, client-id and ip, in this order; a null name "
-        "means the default of its type",
+        "means the default for this entity type",
     ),
     Column(
         "quota",
@@ -61,8 +61,8 @@ def client_quotas(state: ClusterState) -> DataFrame:
 
 COLUMNS = (
     Column("entity", pa.list_(pa.string()), (
-        "the entity to which the quota applies: user=alice, client-id=etl; an entry that ends with "
-        "= means the default of its type"
+        "the entity to which the quota applies: user=alice, client-id=etl; an entry that ends "
+        "with = means the default for this entity type"
     ), heading="Of", is_about=True),
     *VIEW_COLUMNS[1:],
 )  # fmt: skip

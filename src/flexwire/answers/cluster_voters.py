@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 _OF_RECORD: Final = ("offset", "in_log", "timestamp", "is_committed")
 _VOTER: Final = {field.name: field.type for field in QUORUM.field("voters").type.value_type}
-_STATIC: Final = "for static voters, and if the kraft.version is unknown"
+_STATIC: Final = "for static voters, or if the kraft.version is unknown"
 NOT_SAID: Final = (
-    "no record lists the voters: static voters (kraft.version 0) are in controller.quorum.voters "
-    "in the configuration of each controller"
+    "no record lists the voters: with kraft.version 0, the setting controller.quorum.voters of "
+    "each controller lists them"
 )
 VIEW_COLUMNS: Final = (
     Column("voter", pa.int32(), "the voter's id", "if the voters are unknown"),
@@ -49,7 +49,8 @@ VIEW_COLUMNS: Final = (
     Column(
         "kraft_version",
         pa.int16(),
-        "the kraft.version of the quorum; from 1 on, records contain the voters (KIP-853)",
+        "the kraft.version of the quorum; with version 1 or later, records contain the voters "
+        "(KIP-853)",
         "if the kraft.version is unknown",
     ),
     Column(
@@ -61,8 +62,8 @@ VIEW_COLUMNS: Final = (
     Column(
         "is_known",
         pa.bool_(),
-        "whether this row is a voter; if not, it is the only row, and ``reason`` explains why the "
-        "voters are unknown",
+        "whether this row describes a voter; if not, the answer has no other row, and ``reason`` "
+        "explains why the voters are unknown",
     ),
     Column("reason", pa.string(), "why the voters are unknown", "if the voters are known"),
     *CHANGE_COLUMNS,
@@ -87,7 +88,9 @@ def voters(state: ClusterState) -> DataFrame:
     unread, at = F.col("unread"), F.col(f"{KRAFT_VERSION}.at")
     is_read = (unread["at"] < at) & (unread["at"] < F.col("said.at"))
     is_unread = unread.isNotNull() & ~F.coalesce(is_read, F.lit(False))
-    unreadable = F.format_string("cannot be read, offset %d: %s", unread["offset"], unread["error"])
+    unreadable = F.format_string(
+        "the record at offset %d cannot be read: %s", unread["offset"], unread["error"]
+    )
     reason = F.when(is_unread, unreadable).when(F.col("said").isNull(), NOT_SAID)
     last = last.withColumn("reason", reason)
     is_known = F.col("reason").isNull()
@@ -122,14 +125,16 @@ COLUMNS = (
            "if the voters are unknown", heading="Voter", kind="id", is_about=True),
     Column("endpoints", pa.list_(pa.string()), "its listeners", _NOT_SAID, heading="Listeners"),
     Column("directory_id", pa.string(), "the id of the controller's log directory", _NOT_SAID),
-    Column("kraft_version", pa.int16(), "the kraft.version of the quorum; at 0, voters are static",
+    Column("kraft_version", pa.int16(), "the kraft.version of the quorum; with version 0, the "
+           "voters are static",
            "if the kraft.version is unknown", heading="kraft.version"),
     Column("is_known", pa.bool_(), (
-        "whether this row is a voter; if not, ``reason`` explains why the voters are unknown"
+        "whether this row describes a voter; if not, ``reason`` explains why the voters are "
+        "unknown"
     ), heading="Known"),
     Column("reason", pa.string(), "why the voters are unknown",
            "if the voters are known", heading="Why not"),
-    Column("changed_time", _TIME, "when the voters changed last",
+    Column("changed_time", _TIME, "when the voters last changed",
            "if the last change was before the snapshot that the state begins with, or if the "
            "member id is unknown",
            heading="Changed"),
@@ -158,9 +163,9 @@ ANSWER = Answer(
         "the voters is running."
     ),
     advice=(
-        "Run three or five voters. From kraft.version 1 on, kafka-metadata-quorum can add and "
-        "remove voters. Before you remove a voter, check that a majority of the other voters is "
-        "running."
+        "Run three or five voters. With kraft.version 1 or later, kafka-metadata-quorum can add "
+        "and remove voters. Before you remove a voter, check that a majority of the other voters "
+        "is running."
     ),
     row="a voter",
     columns=COLUMNS,

@@ -68,7 +68,8 @@ COLUMNS: Final = (
     Column("longest_pause_us", pa.int64(), "the longest of these pauses",
            "if there was no such pause",
            heading="Longest pause"),
-    Column("open_us", pa.int64(), "the total time for which the connections were seen open"),
+    Column("open_us", pa.int64(), "the total time during which the connections were seen to be "
+           "open"),
     Column("closed_by_client", pa.int64(), "connections that the client closed or reset first",
            heading="Closed by client"),
     Column("closed_by_broker", pa.int64(), "connections that the broker closed or reset first",
@@ -80,7 +81,8 @@ COLUMNS: Final = (
         "closed_unanswered", pa.int64(),
            "connections that the broker closed although a request was still unanswered"
     , heading="Unanswered then"),
-    Column("reauthentications", pa.int64(), "SASL handshakes after other requests (KIP-368)",
+    Column("reauthentications", pa.int64(), "repeated SASL handshakes on connections that were "
+           "already authenticated (KIP-368)",
            heading="Reauthentications"),
 )  # fmt: skip
 
@@ -299,9 +301,9 @@ ANSWER: Final = Answer(
     meaning="The number of connections that each client opens, how long it keeps them, and how "
     "they end. The idle time of a connection is the sum of its pauses of a second or more.",
     advice=(
-        "If a client opens many short-lived connections, it should keep one connection open. If "
-        "brokers close connections without answering a request, check the audit. If brokers "
-        "reset connections, check the network and the limits of the brokers."
+        "If a client opens many short-lived connections, change the client so that it keeps one "
+        "connection open. If brokers close connections without answering a request, check the "
+        "audit. If brokers reset connections, check the network and the limits of the brokers."
     ),
     row="a client id at a host",
     columns=COLUMNS,

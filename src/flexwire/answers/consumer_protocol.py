@@ -91,7 +91,7 @@ COLUMNS: Final = (
     Column("verdict", pa.string(), '"blocked", "cannot say", "moves after a setting", "moves as it '
            'is" or "uses it already"', heading="Verdict"),
     Column("reason", pa.string(), "why", heading="Why"),
-    Column("remedy", pa.string(), "what to do", "if you need not do anything",
+    Column("remedy", pa.string(), "what to do", "if no action is needed",
            heading="What to do"),
     Column("source", pa.string(), "the source of this verdict, with the date on which the source "
                                   "was last checked",
@@ -102,8 +102,8 @@ COLUMNS: Final = (
     Column("client_ids", pa.list_(pa.string()), "the client ids of the group's members",
            heading="Client ids"),
     Column("protocol_type", pa.string(), "the type of the group's protocol",
-           "if the capture contains neither a JoinGroup, nor a SyncGroup of version 5 or later "
-           "with assignments",
+           "if the capture contains no JoinGroup, and no SyncGroup of version 5 or later with "
+           "assignments",
            heading="Protocol type"),
     Column("assignors", pa.list_(pa.string()), "the assignors that members offered",
            heading="Assignors"),
@@ -441,13 +441,12 @@ ANSWER: Final = Answer(
     meaning=(
         "A verdict for each group on whether it can move to the protocol of KIP-848. Beginning "
         "with Kafka 5.0, Java's KafkaConsumer will use this protocol by default. No other client "
-        "will use this protocol by default. The "
-        "traffic does not "
-        "show the policy, limits and assignors of the broker, or subscriptions by pattern."
+        "will use this protocol by default. The traffic shows neither the policy, limits and "
+        "assignors of the broker nor subscriptions by pattern."
     ),
-    advice="Begin with the groups that are blocked. Change the settings of the other groups "
-    "before you upgrade their clients to 5.0. To keep a Java consumer on the classic "
-    "protocol, set group.protocol=classic.",
+    advice="Begin with the groups that are blocked. Before you upgrade the clients of a group to "
+    "Kafka 5.0, do what the row of the group says under 'What to do'. To keep a Java consumer on "
+    "the classic protocol, set group.protocol=classic.",
     row="a group",
     columns=COLUMNS,
     order=("verdict", "group_id"),

@@ -25,7 +25,7 @@ COLUMNS = (
     Column("first_difference", _LONG, "the first offset at which two replicas have records with "
                                       "different leader epochs", heading="First difference"),
     Column("directories", pa.list_(pa.string()), (
-        "the directory of each replica; the analysis read the first one"
+        "the directory of each replica; the analysis read only the first directory"
     ), heading="Directories"),
     Column("brokers", pa.list_(pa.int32()),
            "the broker of each replica, from meta.properties; null in the list if this file is "
@@ -78,8 +78,9 @@ ANSWER = Answer(
     place=390,
     question="Which partitions have replicas that differ?",
     meaning=(
-        "Partitions whose replicas have different records at the same offset. The input had "
-        "several replicas of each of these partitions, and the analysis read the first one."
+        "Partitions whose replicas have different records at the same offset. The input contains "
+        "several replicas of each of these partitions. The analysis read only the replica that is "
+        "listed first."
     ),
     advice=(
         "Before you restart a broker, look at the records that only its replica has. Kafka removes "

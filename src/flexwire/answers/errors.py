@@ -48,7 +48,7 @@ COLUMNS: Final = (
         "if the name of the topic is known, or if the error is about no topic",
     ),
     Column("error_code", pa.int32(), "the error code", heading="Code"),
-    Column("error_name", pa.string(), "its name", "if Kafka 4.4 has no such code",
+    Column("error_name", pa.string(), "its name", "if Kafka 4.4 does not define this code",
            heading="Error", is_about=True),
     Column(
         "is_retriable", pa.bool_(), "whether a retry may succeed", "if the error code has no name"

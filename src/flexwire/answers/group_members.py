@@ -42,12 +42,15 @@ COLUMNS = (
            _NOT_SAID,
            heading="Pattern"),
     Column("partitions", pa.int64(),
-           "the number of partitions of the member; for streams, its active tasks",
+           "the number of partitions assigned to the member; for streams, the number of active "
+           "tasks",
            "if this number is unknown", heading="Partitions"),
     Column("assigned", pa.list_(pa.string()),
-           "the partitions of the member, by topic, topic id or subtopology: orders-0",
+           "the partitions assigned to the member, each with its topic, topic id or subtopology: "
+           "orders-0",
            "if ``partitions`` is null", heading="Assigned"),
-    Column("member_epoch", pa.int32(), "the epoch of the member; in a classic group the generation",
+    Column("member_epoch", pa.int32(), "the epoch of the member; in a classic group, the "
+           "generation of the group",
            "if the member has no epoch yet", heading="Epoch"),
     Column("rebalance_timeout_ms", pa.int32(), "its rebalance timeout",
            "if the timeout is unknown"),

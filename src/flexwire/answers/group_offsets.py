@@ -54,14 +54,14 @@ COLUMNS = (
     Column("expire_time", _TIME, "when the commit expires", "if the offset retention of the broker "
                                                             "decides when the commit expires"),
     Column("pending", pa.int64(), "commits of transactions that have not ended",
-           "if compaction may have removed the ends of transactions, or if Kafka releases disagree "
-           "about the commit",
+           "if compaction may have removed the ends of transactions, or if the outcome of the "
+           "commit depends on the Kafka release",
            heading="Pending"),
     Column("pending_offset", pa.int64(), "the greatest offset of these commits",
            "if there are no such commits"),
     Column("is_known", pa.bool_(),
            "false if compaction may have removed a record that existed at the requested earlier "
-           "moment, or if Kafka releases disagree about a deleted commit",
+           "moment, or if it depends on the Kafka release whether a commit counts as deleted",
            heading="Known"),
     Column("high_watermark", pa.int64(),
            "the high watermark, at which consumers stop; all replicas in the ISR have the records "
@@ -78,7 +78,8 @@ COLUMNS = (
     Column("stable_lag", pa.int64(),
            "the number of offsets from the committed offset to the last stable offset; 0 for a "
            "consumer beyond that offset, such as a consumer with read_uncommitted",
-           "if one of the two offsets is null, or for a commit beyond the end",
+           "if one of the two offsets is null, or if the committed offset is beyond the end of "
+           "the partition",
            heading="To the stable offset"),
 )  # fmt: skip
 
@@ -111,8 +112,7 @@ ANSWER = Answer(
     meaning=(
         "The last commit of each group for each partition. The commits that are furthest from the "
         "end of their partition come first. A commit in a transaction is pending until the "
-        "transaction has ended, and "
-        "counts afterwards."
+        "transaction ends, and counts if the transaction is committed."
     ),
     advice="Before a move or a reset, write a plan with flexwire answers OUT group_offsets "
     "--reset-plan FILE, and apply it with kafka-consumer-groups --reset-offsets "

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
 _ASK_TRAFFIC: Final = (
-    "analyze a capture or a request log of its clients; the answer consumer_protocol then judges "
-    "the group by the software of its clients"
+    "analyze a capture or a request log of the group's clients; the answer consumer_protocol then "
+    "judges the group by the software of these clients"
 )
 COLUMNS: Final = (
     Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("verdict", pa.string(), '"blocked", "cannot say" or "uses it already"',
            heading="Verdict"),
     Column("reason", pa.string(), "why", heading="Why"),
-    Column("remedy", pa.string(), "what to do", "if you need not do anything",
+    Column("remedy", pa.string(), "what to do", "if no action is needed",
            heading="What to do"),
     Column("source", pa.string(), "the source of the verdict", "if the verdict needs no source"),
     Column("type", pa.string(), "classic or consumer", heading="Type"),
@@ -90,13 +90,14 @@ def _judgement(group: dict[str, Any], assignments: AssignmentFacts) -> GroupJudg
         )
     if group["type"] != CLASSIC_TYPE:
         return GroupJudgement(
-            "uses it already", "its coordinator stores it as a group of the consumer protocol"
+            "uses it already",
+            "the coordinator stores the group as a group of the consumer protocol",
         )
     if not group["members"]:
         return GroupJudgement(
             "cannot say",
-            "it has no members; an empty group always converts, but the log does not contain its "
-            "clients",
+            "the group has no members; an empty group always converts, but the log does not show "
+            "which clients use the group",
             _ASK_TRAFFIC,
         )
     judgement = judge_group(
@@ -108,8 +109,8 @@ def _judgement(group: dict[str, Any], assignments: AssignmentFacts) -> GroupJudg
         return judgement
     return GroupJudgement(
         "cannot say",
-        "its protocol type and its assignments do not block a move, and the log of the "
-        "coordinator does not contain the software of members",
+        "the protocol type and the assignments of the group do not block a move, but the log of "
+        "the coordinator does not contain the software of members",
         _ASK_TRAFFIC,
     )
 

@@ -35,14 +35,14 @@ COLUMNS = (
            heading="Partitions"),
     Column("lag", pa.int64(),
            "the sum of the lags from the commits to the high watermarks of the logs that were "
-           "read, or to their ends if these are unknown",
-           "if none of these logs was read, if there is no commit, or if the offsets are too far "
-           "apart",
+           "read, or to the ends of the logs if the high watermarks are unknown",
+           "if none of these logs was read, if there is no commit, or if the sum does not fit "
+           "into 64 bits",
            heading="Lag"),
     Column("max_lag", pa.int64(), "the largest lag of one partition", "if ``lag`` is null",
            heading="Of one partition"),
     Column("without_end", pa.int64(),
-           "the number of partitions whose log was not read, so that the lag is unknown",
+           "the number of partitions whose lag is unknown because their log was not read",
            heading="Ends not read"),
     Column("pending", pa.int64(), "commits of transactions that have not ended", heading="Pending"),
     Column("last_commit_time", _TIME, "when the group committed last, by the coordinator's clock",
@@ -107,8 +107,9 @@ ANSWER = Answer(
     name="group_state",
     place=200,
     question="Up to which offset has each group read, and which groups are not in use?",
-    meaning="Groups as their coordinators wrote them to the log: their commits, and how far these "
-    "commits are behind the ends of the logs that were read. Groups without members are idle.",
+    meaning="The commits of each group, as its coordinator wrote them to the log, and how far "
+    "these commits are behind the ends of the logs that were read. Groups without members are "
+    "idle.",
     advice="First look at groups with members and a large lag. Add members, or find out why the "
     "members are slow. The answer unused_groups lists groups that have been idle for a "
     "long time, and says what to check before you delete a group.",

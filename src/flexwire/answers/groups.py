@@ -51,8 +51,8 @@ COLUMNS: Final = (
     Column("generation", pa.int32(), "the generation, or the group's epoch",
            heading="Generation", is_about=True),
     Column("time", MOMENT,
-           "when the rebalance began: the first response that contains the generation, or the "
-           "last response to a JoinGroup",
+           "when the group reached the generation: the last response to a JoinGroup, or the first "
+           "response that contains the epoch",
            heading="When"),
     Column(
         "rebalance_us", pa.int64(), "the time from the first JoinGroup to the last response, in "
@@ -70,11 +70,12 @@ COLUMNS: Final = (
     heading="Cause", is_about=True,
 ),
     Column("causes", pa.list_(pa.string()), "all proven causes, in alphabetical order"),
-    Column("new_members", pa.int64(), "the new members that were seen"),
-    Column("left_members", pa.int64(), "the members that were seen to leave"),
-    Column("expired_members", pa.int64(), "the members whose session was seen to expire"),
+    Column("new_members", pa.int64(), "the number of new members that were seen"),
+    Column("left_members", pa.int64(), "the number of members that were seen to leave"),
+    Column("expired_members", pa.int64(), "the number of members whose session was seen to "
+           "expire"),
     Column("reasons", pa.list_(pa.string()),
-           "the reasons that clients gave, in alphabetical order",
+           "the reasons that clients sent, in alphabetical order",
            heading="Clients' reasons"),
 )  # fmt: skip
 
@@ -214,8 +215,8 @@ ANSWER: Final = Answer(
     name="groups",
     place=110,
     question="Which groups rebalance, how often, and why?",
-    meaning="Every generation of each group, with the causes of the rebalance that the traffic "
-    "proves. All other causes are unknown.",
+    meaning="Each generation of each group, with the proven causes of the rebalance that started "
+    'the generation. If the traffic proves no cause, the cause is "unknown".',
     advice="If members leave and join repeatedly, check whether they restart, and check the poll "
     "timeout. If sessions expire, check whether the client pauses, and check the session "
     "timeout.",

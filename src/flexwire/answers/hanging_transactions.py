@@ -41,10 +41,10 @@ COLUMNS = (
            "read_committed wait at this offset",
            "if the partition's log was not read",
            heading="First offset"),
-    Column("open_since", _TIME, "when it began", "if no record has this time",
+    Column("open_since", _TIME, "when it began", "if no record contains this time",
            heading="Open since"),
     Column("timeout_ms", pa.int32(),
-           "the time after which its coordinator should have aborted the transaction",
+           "the timeout after which the coordinator should have aborted the transaction",
            _NOBODY),
     Column("open_us", pa.int64(),
            "the time from the start of the transaction to the last record of any internal topic, "

@@ -195,7 +195,7 @@ ANSWER: Final = Answer(
     place=70,
     question="Who sends tags in headers, such as a trace id or the name of a forwarder?",
     meaning="Each tag in the headers of requests and responses by client, with the share of the "
-    "messages that have the tag, and one of its values.",
+    "messages that have the tag, and an example of a value.",
     advice="A client with a share below 1 sends some requests without the tag. Find out which "
     "APIs these requests use. A later release of Kafka may define a tag below 10000 with another "
     "meaning.",

@@ -57,7 +57,7 @@ COLUMNS: tuple[Column, ...] = (
            heading="Of records"),
     Column("headers", pa.int64(),
            "the number of these headers; a record may contain the same key twice"),
-    Column("null_values", pa.int64(), "how many of the values are null"),
+    Column("null_values", pa.int64(), "the number of values that are null"),
     Column("least_bytes", pa.int64(), "the size of the smallest value", "if all values are null"),
     Column("mean_bytes", pa.float64(), "the mean size of the values", "if all values are null",
            heading="Value"),
@@ -177,8 +177,8 @@ ANSWER = Answer(
     columns=COLUMNS,
     order=("-total_bytes", "topic", "source", "client_id", "key"),
     ask=headers,
-    elsewhere="'flexwire records dump --deep' shows record headers, and Spark's source kafka-log "
-    "reads them",
+    elsewhere="'flexwire records dump --deep' shows record headers, and the Spark data source "
+    "kafka-log reads record headers",
     picture=AnswerPicture("Bytes of record headers", "total_bytes"),
     sums=DaySums(version=1, tables=lambda: ["records"], columns=_SUMS, part=_part, total=_total),
 )

@@ -59,7 +59,8 @@ COLUMNS: Final = (
     Column(
         "high_watermark", pa.int64(),
            "the end of the partition, from the response to the client's last fetch before that "
-           "commit; for a commit in a transaction, from the last fetch of any client at its host",
+           "commit; for a commit in a transaction, from the last fetch of any client on the "
+           "producer's host",
         _NO_END,
     heading="High watermark",
 ),
@@ -78,20 +79,20 @@ COLUMNS: Final = (
     Column("is_transactional", pa.bool_(),
            "whether these are commits in transactions, which a producer sends for the group"),
     Column("pending", pa.int64(),
-           "commits in transactions whose end was not captured, so that it is unknown whether "
-           "they count", heading="Pending"),
+           "commits in transactions whose end was not captured, so it is unknown whether these "
+           "commits count", heading="Pending"),
     Column("pending_offset", pa.int64(), "the greatest offset of these commits",
            "if there are no such commits"),
     Column("aborted", pa.int64(), "commits in aborted transactions, which have no effect"),
     Column("last_stable_offset", pa.int64(),
-           "the last stable offset in the same response; a client with read_committed gets no "
-           "records beyond it", f"{_NO_END}, or if it requested "
-           "uncommitted"),
+           "the last stable offset, from the same response as the end of the partition; a client "
+           "with read_committed receives no records beyond this offset", f"{_NO_END}, or if this "
+           f"fetch also requested uncommitted records"),
     Column("stable_lag", pa.int64(), "how far the last commit was behind the last stable offset",
            "if the end of the partition is null", heading="To the stable offset"),
     Column("reads_committed", pa.bool_(),
            "whether the client's last fetch requested only committed records; for commits in "
-           "transactions, the last fetch of any client at its host",
+           "transactions, the last fetch of any client on the producer's host",
            "if no fetch of the partition was captured", heading="Reads committed"),
 )  # fmt: skip
 
@@ -278,9 +279,9 @@ ANSWER: Final = Answer(
     meaning="The offset of each client's last commit, and the high watermark in the response to "
     "its last fetch before this commit. A commit in a transaction counts only when the transaction "
     "is committed.",
-    advice="If the lag grows from capture to capture, add members to the group, or reduce the time "
-    "that the processing of a record takes. If only one partition has a lag, check whether some "
-    "keys in it occur much more often than others.",
+    advice="If the lag grows from capture to capture, add members to the group, or make the "
+    "processing of records faster. If only one partition has a lag, check whether some keys in it "
+    "occur much more often than others.",
     row="a group, client and partition",
     columns=COLUMNS,
     order=(

@@ -59,17 +59,18 @@ COLUMNS: Final = (
            "because it had fewer bytes than they requested",
     heading="Waited for records",
 ),
-    Column("responses", pa.int64(), "how many responses", heading="Responses"),
+    Column("responses", pa.int64(), "the number of responses", heading="Responses"),
     Column("p50_us", pa.int64(),
-           "the median latency in microseconds: half of the requests took no longer",
+           "the median latency in microseconds: half of the requests took no longer than this",
            heading="Half within"),
     *(
-        Column(f"p{percent}_us", pa.int64(), f"{percent} % of the requests took no longer",
+        Column(f"p{percent}_us", pa.int64(), f"{percent} % of the requests took no longer than "
+               "this",
                f"for fewer than {least_of(percent)} responses, because it would equal ``max_us``",
                heading=f"{percent} % within")
         for percent in _PERCENTS[1:]
     ),
-    Column("max_us", pa.int64(), "the slowest", heading="Slowest"),
+    Column("max_us", pa.int64(), "the latency of the slowest request", heading="Slowest"),
     Column("slowest_connection", pa.string(), "the connection of the slowest response",
            heading="Its connection"),
     Column("slowest_frame_index", pa.int64(), "the frame_index of this response",

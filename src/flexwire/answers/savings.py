@@ -59,12 +59,12 @@ COLUMNS = (
     Column("written_bytes", _LONG,
            "the bytes of the sample when it was written with this combination"),
     Column("producer_batch_size", _LONG,
-           "the batch.size of a Java producer whose batches hold about as many records: the "
-           "producer compares it with the estimated size of a batch after compression, plus 5 %, "
-           "plus the size of the next record before compression", _UNWRITTEN,
+           "the batch.size with which a Java producer puts about as many records into a batch; "
+           "the producer compares batch.size with the estimated size of the compressed batch, "
+           "plus 5 %, plus the size of the next record before compression", _UNWRITTEN,
            heading="batch.size", kind="setting"),
     Column("advice", _STRING, "the advice for the producers of the topic",
-           "except in the row of rank 1",
+           "in all rows except the row of rank 1",
            heading="What to do"),
     Column("total_saved_bytes", _LONG,
            "the bytes that would be saved in total if each topic used its best combination; the "
@@ -167,9 +167,9 @@ ANSWER = Answer(
     question="What would another codec or batch size save?",
     meaning=(
         "Each row is about a topic and a combination of codec and batch size. flexwire compressed "
-        "a sample of the topic with this combination and measured the result. The best combination "
-        "of each "
-        "topic comes first, and its row has the advice. Internal topics are left out."
+        "a sample of the topic with this combination and measured the result. The best "
+        "combination of each topic comes first, and its row contains the advice. Internal topics "
+        "are left out."
     ),
     advice=(
         "If a combination would save much for a topic, set compression.type and the level in the "

@@ -30,8 +30,8 @@ COLUMNS = (
     Column("topic_id", pa.string(), "its id"),
     Column("partition", pa.int32(), "the partition", heading="Partition", kind="id", is_about=True),
     Column("start_offset", pa.int64(),
-           "the start offset: all records before this offset are done; -1 if no record was read "
-           "yet",
+           "the start offset: all records before this offset are done; -1 if the group has read "
+           "no record yet",
            "if the value is unknown", heading="Start"),
     Column("end_offset", pa.int64(), "if the start offset is unknown", "if the log was not read",
            heading="End"),
@@ -47,11 +47,11 @@ COLUMNS = (
            "the highest number of deliveries of any batch at or after the start offset",
            "if there are no batches",
            heading="Deliveries, at most"),
-    Column("batches", pa.int64(), "the batches at or after the start offset, each of which has one "
-                                  "state",
+    Column("batches", pa.int64(), "the batches at or after the start offset; all records of a "
+           "batch have the same state",
            "if the value is unknown", heading="Batches"),
     Column("snapshot_time", _TIME, "when the last snapshot was written",
-           "if no record has this time", heading="Snapshot"),
+           "if no record contains this time", heading="Snapshot"),
     Column("is_known", pa.bool_(),
            "false if compaction removed a record, or if the log lacks the snapshot to which an "
            "update belongs", heading="Known"),

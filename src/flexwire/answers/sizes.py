@@ -53,8 +53,8 @@ _ENCODINGS: Final = {
 _BEFORE: Final = dict.fromkeys(_ENCODINGS, AS_SENT) | {ERROR_TAGS: WITHOUT_ERROR_TAGS}
 _GAINS: Final = {
     **{name: f"than as sent if encoded {meaning}" for name, meaning in _ENCODINGS.items()},
-    ERROR_TAGS: "with error codes and error messages as tagged fields than with KIP-482 alone: "
-    "what KIP-636 itself saves",
+    ERROR_TAGS: "with error codes and error messages as tagged fields than with KIP-482 alone, "
+    "so that KIP-636 itself saves bytes",
 }
 _GROUP: Final = ("message", "body_version")
 _SIGMAS: Final = 1.96
@@ -85,20 +85,21 @@ COLUMNS: tuple[Column, ...] = (
     Column("version", pa.int32(), "the version of the message", heading="Version", is_about=True),
     Column("messages", pa.int64(), "how many messages were decoded", heading="Messages"),
     Column("measured", pa.int64(),
-           "how many messages were measured: no message with withheld credentials, and only one in "
-           "32 messages on long connections"),
+           "the number of measured messages; on long connections only one in 32 messages is "
+           "measured, and messages with withheld credentials never are"),
     Column("sent_bytes", pa.int64(), "the bytes of all messages as sent, with header and length",
            heading="As sent"),
     *(
         Column(f"{name}_bytes", pa.int64(), f"the bytes that the messages would take {meaning}; "
                "estimated from the measured messages; a message that the encoding cannot "
-               "represent counts as sent",
+               "represent counts with its size as sent",
                "if no message was measured", heading=_HEADINGS[name])
         for name, meaning in _ENCODINGS.items()
     ),
     Column("margin_bytes", pa.int64(),
-           "the margin of error of the least certain of these five estimates, at a confidence of "
-           "95 %; 0 if all messages were measured", "if no message was measured", heading="±"),
+           "the margin of error of the least certain of these five estimates, at a confidence "
+           "level of 95 %; 0 if all messages were measured", "if no message was measured",
+           heading="±"),
     Column("error_share", pa.float64(), "the share of messages in which an error code is not 0",
            "if the message has no error code, or if no message was measured",
            heading="With an error"),
@@ -254,7 +255,7 @@ ANSWER = Answer(
     question="What would other encodings save?",
     meaning="The bytes of each message and version as sent, and in every encoding of KIP-482 and "
     "KIP-636. KIP-636 also makes the messages that it changes flexible. The gain from KIP-636 "
-    "alone is therefore the difference between its column and the column of KIP-482. The bytes of "
+    "alone is therefore the difference between the columns of KIP-636 and KIP-482. The bytes of "
     "messages that were not measured are estimated, within the margin of error.",
     advice=(
         "Begin with the rows that have the most bytes. If a message takes far fewer bytes with "

@@ -38,7 +38,8 @@ _OLDER = "in tables from an analysis that did not measure this value"
 
 COLUMNS = (
     Column("topic", _STRING, "the topic", heading="Topic", is_about=True),
-    Column("partitions", _LONG, "how many partitions of the topic have a batch or damage"),
+    Column("partitions", _LONG, "the number of partitions of the topic whose logs contain "
+           "batches or damage"),
     Column("segments", _LONG, "the number of log segments of these partitions"),
     Column("bytes", _LONG,
            "the bytes of these log segments, for one replica of each partition and without "
@@ -57,19 +58,20 @@ COLUMNS = (
            _NO_BATCH),
     Column("mean_batch_bytes", _DOUBLE, "the mean size of a batch in bytes", _NO_BATCH),
     Column("p50_batch_bytes", _LONG, (
-        "the median size: half of the batches are no larger"
+        "the median size: half of the batches are no larger than this"
     ), _NO_BATCH,
            heading="Batch, p50"),
-    Column("p99_batch_bytes", _LONG, "99 % of the batches are no larger",
+    Column("p99_batch_bytes", _LONG, "99 % of the batches are no larger than this",
            f"for fewer than {least_of(99)} batches, because this value would equal the largest",
            heading="Batch, p99"),
     Column("mean_record_bytes", _DOUBLE, "the mean size of a record without compression, in bytes",
            _NO_RECORD),
     Column("p50_record_bytes", _LONG,
-           "the median size: half of the records are no larger; above 128, accurate to one part "
-           "in 64",
+           "the median size: half of the records are no larger than this; above 128 bytes, "
+           "accurate to one part in 64",
            _NO_RECORD, heading="Record, p50"),
-    Column("p99_record_bytes", _LONG, "99 % of the records are no larger, with the same accuracy",
+    Column("p99_record_bytes", _LONG, "99 % of the records are no larger than this, with the "
+           "same accuracy",
            f"for fewer than {least_of(99)} records, because this value would equal the largest",
            heading="Record, p99"),
     Column("tombstones", _LONG, "records with a key and a null value",
@@ -81,7 +83,7 @@ COLUMNS = (
            "compaction would remove them in time", _IN_PARTS),
     Column("superseded_bytes", _LONG, "the bytes of these records without compression", _IN_PARTS),
     Column("superseded_share", _DOUBLE, "these records as a share of all records",
-           f"{_NO_RECORD}, and {_IN_PARTS}", heading="Superseded"),
+           f"{_NO_RECORD}, or {_IN_PARTS}", heading="Superseded"),
     Column("transactional_share", _DOUBLE,
            "records in transactions as a share of all records, including those of aborted "
            "transactions",

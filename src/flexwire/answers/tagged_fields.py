@@ -222,8 +222,8 @@ ANSWER = Answer(
     question="Which tagged fields are sent, and who sends unknown tags?",
     meaning="Each tagged field by message, place and client software, with the number of messages "
     "that contain it, and its size. If a field has no name, the catalog does not know its tag.",
-    advice="If a client sends unknown tags, ask its owners what the tags mean. In a later release "
-    "of Kafka, the same tag may have another meaning.",
+    advice="If a client sends unknown tags, ask the owners of the client what the tags mean. In "
+    "a later release of Kafka, the same tag may have another meaning.",
     row="a tagged field and client software",
     columns=COLUMNS,
     order=(

@@ -40,7 +40,7 @@ COLUMNS: Final = (
            heading="Client id", is_about=True),
     Column("address", pa.string(), "the client's host", heading="Host"),
     Column("broker", pa.string(), "the address and port of the broker", heading="Broker"),
-    Column("api_name", pa.string(), 'the API whose responses throttle: "Produce"',
+    Column("api_name", pa.string(), 'the API of the responses: "Produce"',
            heading="API", is_about=True),
     Column("responses", pa.int64(), "how many responses of this API the client got from the broker",
            heading="Responses"),
@@ -254,10 +254,9 @@ ANSWER: Final = Answer(
     ),
     advice=(
         "Raise the quota of the client, or make the client send less. In producers, use larger "
-        "batches and a codec. In consumers, use fewer fetches. If a client sends requests too "
-        "early, use a newer release of its library. The answer cluster_quotas lists the quotas, "
-        "from the log of "
-        "a controller."
+        "batches and a codec. Configure consumers to fetch less often. If a client sends requests "
+        "too early, use a newer release of its library. The answer cluster_quotas lists the "
+        "quotas, from the log of a controller."
     ),
     row="a client id at a host, broker and API",
     columns=COLUMNS,

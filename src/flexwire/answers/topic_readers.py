@@ -77,8 +77,10 @@ COLUMNS: Final = (
     Column("groups", pa.list_(pa.string()), "the groups for which the client fetched records or "
                                             "committed offsets",
            heading="Groups"),
-    Column("requests", pa.int64(), "the client's fetches with the topic", heading="Fetches"),
-    Column("responses", pa.int64(), "responses to fetches that contain a partition of the topic",
+    Column("requests", pa.int64(), "the number of the client's fetches that include the topic",
+           heading="Fetches"),
+    Column("responses", pa.int64(), "the number of fetch responses that contain a partition of "
+           "the topic",
            heading="Responses"),
     Column("commits", pa.int64(), "requests of the client that commit an offset for the topic",
            heading="Commits"),

@@ -36,7 +36,7 @@ _READS: Final = {
 }
 _GAPS: Final = "topic string, partition int, first_offset bigint, error string"
 _FIRST: Final = ("first_offset", "error")
-_MISSING: Final = "compacted or pruned: up to offset {} records are missing"
+_MISSING: Final = "compacted or pruned: records up to offset {} are missing"
 _ROW: Final = ("topic", "partition", "offset", "type", "version", "error")
 COLUMNS = (
     Column("topic", pa.string(), "the internal topic", heading="Topic", is_about=True),
@@ -128,8 +128,8 @@ ANSWER = Answer(
         "and the cluster could not use. These records are damaged, or were written by a Kafka "
         "release that is newer than this release of flexwire."
     ),
-    advice="If a log is damaged, use another replica. If flexwire knows no release with this type "
-    "or version, upgrade flexwire.",
+    advice="If a log is damaged, use another replica. If flexwire does not know the type or "
+    "version of a record, upgrade flexwire.",
     row="a partition, type and version",
     columns=COLUMNS,
     order=("-records", "topic", "partition", "type", "version"),

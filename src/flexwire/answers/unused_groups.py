@@ -46,7 +46,7 @@ COLUMNS = (
            heading="Partitions"),
     Column("last_time", _TIME,
            "when the group last committed or changed, by the coordinator's clock",
-           "if no record has this time", heading="Last used"),
+           "if no record contains this time", heading="Last used"),
     Column("idle_us", pa.int64(),
            "the time from ``last_time`` to the last record of any internal topic, or to the "
            "requested moment, in microseconds",

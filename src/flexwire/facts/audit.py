@@ -106,7 +106,7 @@ class AuditOmissions:
         """The omissions in sentences, or an empty string if there are none.
 
         >>> AuditOmissions(2, 3, findings=(("not judged", 1),)).sentence
-        '2 clients were not judged: those with the fewest requests, 3 in total. 1 finding was \
+        '2 clients were not judged: those with the fewest requests (3 in total). 1 finding was \
 left out: 1 not judged.'
         """
         parts = []
@@ -114,7 +114,7 @@ left out: 1 not judged.'
             of = "the one with" if self.clients == 1 else "those with"
             parts.append(
                 f"{plural(self.clients, 'client')} {_was(self.clients)} not judged: {of} the "
-                f"fewest requests, {count(self.requests)} in total."
+                f"fewest requests ({count(self.requests)} in total)."
             )
         if self.brokers:
             parts.append(

@@ -153,11 +153,11 @@ def _whole(answer: AnswerFacts, shown: int, silent: Sequence[str]) -> str:
     name = answer.name
     kept_rows, of = answer.rows - answer.left_out, units.plural(answer.rows, "row")
     if answer.left_out:
-        has = f"have the first {units.count(kept_rows)} of {of}"
+        has = f"contain the first {units.count(kept_rows)} of {of}"
     elif shown < answer.rows:
-        has = f"have all {of}, of which these are the first {shown}"
+        has = f"contain all {of}, of which these are the first {shown}"
     else:
-        has = "have the same"
+        has = "contain the same rows"
     empty = f" Columns left out because no row has a value: {', '.join(silent)}." if silent else ""
     return f"The table answers/{name} and answers/{name}.csv {has}.{empty}"
 

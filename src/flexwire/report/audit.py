@@ -76,8 +76,8 @@ def _reason(audit: Audit) -> str:
         return f"Judged against the releases you asked for. {basis}."
     if audit.brokers:
         return (
-            "Judged against the newest release of each major version, from the brokers' version "
-            f"on. {may_be}."
+            "Judged against the newest release of each major version, starting with the brokers' "
+            f"version. {may_be}."
         )
     return (
         "The captured brokers' release is unknown, so these are the newest releases of the last "
@@ -139,7 +139,7 @@ def _about_the_rest(own: list[AuditFinding], of: str) -> list[tuple[str, str]]:
     apart = Counter(finding.role for finding in own if finding.verdict == NOT_JUDGED)
     if apart:
         roles = " and ".join(units.plural(apart[role], role) for role in sorted(apart))
-        lines.append((NOT_JUDGED, f"Not judged: {roles}, upgraded with the cluster."))
+        lines.append((NOT_JUDGED, f"Not judged: {roles} (upgraded with the cluster)."))
     return lines
 
 
@@ -227,7 +227,7 @@ def finding_table(facts: Facts) -> ReportTable:
         ReportColumn(
             "Last read by",
             "text",
-            "the last release that reads the version, and the first that does not",
+            "the last release that supports the version, and the first release that does not",
         ),
     )
     # One row lists all releases with the same evidence, and the remedy for the last of these

@@ -75,6 +75,6 @@ def cluster_sentences(audit: Audit, release: str) -> list[tuple[AuditVerdict, st
     if unseen:
         of = units.plural(len(unseen), "gate")
         sentences.append(
-            (_NOT_SAID, f"The cluster: nothing was seen about {of} ({', '.join(unseen)}).")
+            (_NOT_SAID, f"The cluster: the input shows nothing about {of} ({', '.join(unseen)}).")
         )
     return sentences

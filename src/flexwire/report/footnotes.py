@@ -62,8 +62,8 @@ def about_connections(facts: Facts) -> str:
         return ""
     of = units.plural(facts.totals.connections, "connection")
     return (
-        f"{units.count(silent)} of {of} are not assigned to a client, because no request on them "
-        "names one."
+        f"{units.count(silent)} of {of} are not assigned to a client, because no request on these "
+        "connections names a client."
     )
 
 

@@ -223,8 +223,8 @@ def decision(connections: ConnectionFacts) -> str:
         ends = ", ".join(connections.given)
         return f"A connection counts as Kafka if one of its ends was given as a broker: {ends}."
     return (
-        "No broker was named, so a connection counts as Kafka if some of its bytes can be read "
-        "as Kafka's protocol, such as a request that decodes by its spec."
+        "No broker was specified, so a connection counts as Kafka if some of its bytes can be "
+        "read as Kafka's protocol, such as a request that decodes by its spec."
     )
 
 
@@ -243,7 +243,9 @@ def other_table(connections: ConnectionFacts) -> ReportTable:
 
     columns = (
         ReportColumn(
-            "Connection", "text", ("the end that is probably the client's, and the other end")
+            "Connection",
+            "text",
+            ("the endpoint that is probably the client, and the other endpoint"),
         ),
         ReportColumn("Since (UTC)", "text"),
         ReportColumn("Looks like", "reason"),

@@ -170,7 +170,9 @@ def client_table(facts: Facts) -> ReportTable:
     columns = (
         ReportColumn("Client id", "text"),
         ReportColumn(
-            "Software", "text", "the name that the client gives in ApiVersions, version 3 or newer"
+            "Software",
+            "text",
+            "the software name that the client sends in ApiVersions, version 3 or later",
         ),
         ReportColumn("Connections"),
         ReportColumn("APIs"),
@@ -248,7 +250,7 @@ def topic_table(facts: Facts) -> ReportTable:
         )
         side = "produced" if topic.side == "produce" else "fetched"
         return [
-            text(f"topic id {topic.topic}", f"{side}, its name is not in the capture")
+            text(f"topic id {topic.topic}", f"{side}; the capture does not contain the topic name")
             if topic.is_id
             else text(topic.topic, side),
             number(topic.partitions),
@@ -360,7 +362,7 @@ def tagged_field_table(facts: Facts) -> ReportTable:
     columns = (
         ReportColumn("Message", "text"),
         ReportColumn("Versions"),
-        ReportColumn("In", "code", "the struct that holds the field"),
+        ReportColumn("In", "code", "the structure that contains the field"),
         ReportColumn("Tag"),
         ReportColumn("Field", "text", "the name of the field in the message spec"),
         ReportColumn("Times"),
@@ -438,7 +440,7 @@ def refused_table(facts: Facts) -> ReportTable:
     columns = (
         ReportColumn("Client", "text"),
         ReportColumn("Release", "text"),
-        ReportColumn("Refused requests", "text", "the first few different requests"),
+        ReportColumn("Refused requests", "text", "the first few distinct requests"),
         ReportColumn("Times"),
         ReportColumn("First refused (UTC)", "text"),
         ReportColumn("Afterwards", "reason", "what the capture shows after the last refusal"),
@@ -446,9 +448,7 @@ def refused_table(facts: Facts) -> ReportTable:
     rehearsal = facts.rehearsal
     refused = () if rehearsal is None else rehearsal.refused
     total = 0 if rehearsal is None else rehearsal.refused_count
-    return build(
-        "Refused clients, the most often refused first", columns, refused, row, total=total
-    )
+    return build("Refused clients, most often refused first", columns, refused, row, total=total)
 
 
 def lenient_table(facts: Facts) -> ReportTable:
@@ -481,7 +481,7 @@ def source_table(facts: Facts) -> ReportTable:
         ReportColumn("Bytes"),
     )
     return build(
-        "What this report was made from",
+        "Input of this report",
         columns,
         facts.sources,
         lambda source: [

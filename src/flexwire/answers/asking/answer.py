@@ -188,11 +188,11 @@ def _with_positions(constructor: Callable[..., None]) -> Callable[..., None]:
     def called(self: Answer, *positional: Any, **named: Any) -> None:
         by_position = dict(zip(_BY_POSITION, positional, strict=False))
         if len(by_position) < len(positional) or by_position.keys() & named.keys():
-            raise TypeError("Answer takes each argument once")
+            raise TypeError("Answer: got too many arguments, or one argument twice")
         named |= by_position
         shown = named.get("shown", ())
         if positional or any(isinstance(field, ShownColumn) for field in shown):
-            how = "Answer takes keyword arguments, and columns with headings instead of ShownColumn"
+            how = "pass arguments to Answer by keyword, and use headings instead of ShownColumn"
             warn(f"{how}; the old form will be removed in the next release", DeprecationWarning, 2)
             columns = {column.name: column for column in named["columns"]}
             for column in shown:

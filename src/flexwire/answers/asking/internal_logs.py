@@ -92,7 +92,7 @@ class InternalLogs:
         for number, offset in offsets.items():
             end = ends.get(number)
             if end is None or offset > end:
-                known = "the paths do not include the log"
+                known = "the paths do not include the log of the partition"
                 if end is not None:
                     known = f"the log ends at {end}"
                 reason = f"{_UNKNOWN.format(offset)}: {known}"
@@ -293,7 +293,7 @@ def check_moment(as_of: AsOf, files: Sequence[InputFile]) -> None:
         raise refuse("as_of", "a log of an internal topic among the paths", as_of.text)
     for partition, offset in as_of.offsets.items():
         if partition not in there:
-            reason = f"{_UNKNOWN.format(offset)}: the paths do not include the log"
+            reason = f"{_UNKNOWN.format(offset)}: the paths do not include the log of the partition"
             raise CaptureError(reason, source=str(partition))
 
 

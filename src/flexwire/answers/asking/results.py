@@ -85,7 +85,7 @@ def choose_answers(
             raise refuse("answers", "a name of lowercase letters, digits and underscores", name)
         if names.count(name) > 1:
             raise ArgumentError(
-                f"answers: expected different names, got {name!r} {names.count(name)} times"
+                f"answers: expected each name once, got {name!r} {names.count(name)} times"
             )
     return (
         tuple(selected) if labels is None else _labelled(selected, labels, needs_taker=needs_taker)
@@ -133,7 +133,9 @@ def _labelled(
         answer.name: answer.labelled(labels) for answer in selected if answer.labelled is not None
     }
     if needs_taker and not takers:
-        raise ArgumentError(f"labels: none of the requested answers uses labels, got {labels!r}")
+        raise ArgumentError(
+            f"labels: got {labels!r}, but none of the requested answers uses labels"
+        )
     return tuple(
         replace(
             answer,
@@ -248,7 +250,7 @@ def ask(answer: Answer, tables: AnalysisTables) -> AnswerResult:
     schema = schema_of(answer.columns)
     if rows_asked.columns != schema.names:
         raise AnalysisError(
-            f"{answer.name} has the columns {', '.join(schema.names)}, got "
+            f"{answer.name}: expected the columns {', '.join(schema.names)}, got "
             f"{', '.join(rows_asked.columns)}"
         )
     most = max(MOST_ROWS, answer.most_rows)

@@ -254,7 +254,7 @@ def cluster_state(
     at = None if offset is None else to_int(offset, "offset", least=0)
     watermark = None if committed_to is None else to_int(committed_to, "committed_to", least=0)
     if time is not None and at is not None:
-        raise ArgumentError("expected an offset or a time, got both")
+        raise ArgumentError("expected either offset or time, got both")
     milliseconds = None if time is None else _milliseconds(time)
     log_extent = extent(spark, log_dir, milliseconds)
     covered = log_extent.covered
@@ -263,7 +263,7 @@ def cluster_state(
     base = covered.base(at, oldest=to_flag(oldest, "oldest"))
     proven = covered.committed()
     if watermark is not None and watermark < proven:
-        raise refuse("committed_to", f"at least {proven}, which is committed", watermark)
+        raise refuse("committed_to", f"at least {proven}, the committed offset", watermark)
     parts = []
     if base.snapshot is not None:
         parts.append(snapshot_records(spark, log_extent.directory, [base.snapshot]))

@@ -315,7 +315,7 @@ def _snapshots(directory: str, file_names: Sequence[str]) -> list[LogPart]:
     snapshots = [snapshot for snapshot in files.snapshots if snapshot[0].file in file_names]
     if len(snapshots) < len(file_names):
         there = ", ".join(name.file for name, _ in files.snapshots) or "none"
-        reason = f"expected the snapshots {', '.join(file_names)}, got {there}"
+        reason = f"expected the snapshot files {', '.join(file_names)}, got {there}"
         raise CaptureError(reason, source=shown(directory))
     return [LogPart.of_snapshot(files.directory, *snapshot) for snapshot in snapshots]
 

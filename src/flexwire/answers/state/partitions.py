@@ -228,7 +228,7 @@ def transactions(log: InternalLog) -> DataFrame:
 OPEN: Final = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 
 PAST_TIMEOUT = "past its timeout"
-NOT_OF_COORDINATOR = "its coordinator does not have this transaction"
+NOT_OF_COORDINATOR = "the coordinator does not know this transaction"
 NOW: Final = "now"
 _KEY: Final = ("producer_id", *_PLACE)
 

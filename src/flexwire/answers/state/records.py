@@ -73,7 +73,9 @@ def internal_records(rows: DataFrame, topic: str, records: Records) -> DataFrame
     names = kept_names(rows)
     for name in (*HEAD_COLUMNS, *typed.records):
         if name in names:
-            raise refuse("rows", "columns whose names differ from those of the new columns", name)
+            raise refuse(
+                "rows", "columns with other names than the columns that this function adds", name
+            )
     schema = StructType([*kept_columns(rows, names), *spark_schema(typed.schema)])
     needed = rows.select(_KEY, _VALUE, *names)
     return map_in_arrow(needed, partial(_task, of.value, records, names), schema)

@@ -1,14 +1,15 @@
 """Answers to operators' questions about traffic and logs.
 
-Each answer is in one file, which has the answer's name.
+Each answer has its own file, which is named after the answer.
 
 An answer is a function of tables (`flexwire.answers.asking.answer.AnalysisTables`) that returns a
 DataFrame. An `flexwire.answers.asking.answer.Answer` next to the function describes the columns,
-and how the report shows them. Spark does the grouping, so an answer has few rows. `asking/` has
-code that several answers need, and `state/` computes state from the logs of internal topics.
-`flexwire.spark` opens outputs and writes answers into them. `ANSWERS_BY_NAME` maps each name to its
-answer, and imports an answer when it is first used. `ANSWERS` has all answers, in the order of the
-report. `LOG_ANSWERS` are the answers about logs, and `STATE_ANSWERS` those about internal topics.
+and how the report shows them. Spark does the grouping, so an answer has few rows. `asking/`
+contains code that several answers need, and `state/` computes state from the logs of internal
+topics. `flexwire.spark` opens outputs and writes answers into them. `ANSWERS_BY_NAME` maps each
+name to its answer, and imports an answer when it is first used. `ANSWERS` contains all answers, in
+the order of the report. `LOG_ANSWERS` are the answers about logs, and `STATE_ANSWERS` those about
+internal topics.
 
 Laws of this package:
 
@@ -18,7 +19,7 @@ Laws of this package:
   analysis, so keys of several analyses include the analysis. `tests/spark/test_grown_tables.py`
 - **If one answer fails, all others still work.** The tables and the other answers are still
   published. `tests/spark/test_answers_asked.py`
-- **The sums of a day depend only on the files of that day.** Otherwise kept sums might become
+- **The sums of a day depend only on the files of that day.** Otherwise stored sums could become
   wrong. Facts from other days and analyses are added when the total is computed.
   `tests/spark/test_day_sums.py`
 - **Rows that are cut off are counted.** Otherwise a reader might mistake a part for the whole.

@@ -49,15 +49,15 @@ def boundaries(tables: AnalysisTables) -> DataFrame | None:
     """Return the connections that were cut between two analyses.
 
     An appended analysis continues where the previous one ended. In that case nothing is cut. The
-    analysis starts from nothing if the earlier state was lost, if it was written with other
-    options, or if the captures are older than that state. Older releases always started from
-    nothing. In this case, the cut can separate a request from its response. The request counts as
-    unanswered, and the response counts as unpaired. A frame that is cut in the middle does not
-    decode. The later part lacks the data that the client sent at the beginning: its software and
-    its login. Answers about tables that grow count all of this without correction. This answer
-    shows how large the effect is.
+    analysis starts without the earlier state if that state was lost or was written with other
+    options, or if the captures are older than that state. Older releases always started without the
+    earlier state. In this case, the cut can separate a request from its response. The request
+    counts as unanswered, and the response counts as unpaired. A frame that is cut in the middle
+    does not decode. The later part of a connection lacks the software name and the login that the
+    client sent at the beginning. The other answers about tables that grow do not correct these
+    effects. This answer shows how large the effects are.
 
-    Two connections with the same addresses count as one connection that was cut, if the first
+    Two connections with the same addresses count as one connection that was cut if the first
     analysis did not see an end and the next analysis did not see a beginning. If the tables contain
     a single analysis, the answer has no rows.
     """
@@ -69,7 +69,7 @@ def boundaries(tables: AnalysisTables) -> DataFrame | None:
 def _cut(connections: DataFrame) -> DataFrame:
     """Return the connections that were cut.
 
-    Each has its later row and the key of its earlier row.
+    Each row has the later row of a connection, and the key of its earlier row.
     """
     ends = Window.partitionBy("client", "broker").orderBy("first_time", ANALYSIS, "connection")
     state = F.struct(*connection_key(connections.columns), "closed_by", "is_kafka")

@@ -27,7 +27,7 @@ _TOPICS: Final = {topic.topic: topic for topic in InternalTopic}
 # The fields of a key that identify the subject of a record.
 _ABOUT: Final = {"group": ("group", "group_id"), "transactional_id": ("transactional_id",)}
 _KEYS: Final = tuple(f"key.{field}" for fields in _ABOUT.values() for field in fields)
-# A producer counts offsets from 0. The broker replaces its offsets by the real ones.
+# A producer counts offsets from 0. The broker replaces these offsets with the real offsets.
 _PRODUCED: Final = "produce"
 _NEEDED: Final = ("topic", "source", "partition", "offset", "timestamp", "key", "value", "reason")
 _ROW: Final = ("message", "type", *_ABOUT)
@@ -71,12 +71,13 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
-    """Return each kind of captured record of internal topics, with the subjects of the records.
+    """Return the captured records of internal topics by kind and by group or transaction.
 
-    Followers fetch these topics from their leaders, and several of them may fetch the same record.
-    Such a record counts only once. The capture contains only the records that were written while it
-    ran. These records are **not the state**. To see the state, pass the logs to `analyze`. Records
-    of the cluster's metadata are withheld, unless credentials were requested.
+    Followers fetch these topics from their leaders, and several followers may fetch the same
+    record. Such a record counts only once. The capture contains only the records that were written
+    during the capture. These records are **not the whole state** of a coordinator. To see the
+    state, pass the logs to `analyze`. Records of the cluster's metadata are withheld, unless
+    credentials were requested.
     """
     records = tables.records
     is_data = F.coalesce(~F.col("is_control"), F.lit(True))

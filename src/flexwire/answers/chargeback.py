@@ -109,15 +109,15 @@ def chargeback(
 
 
 def _part_of_day(tables: AnalysisTables) -> DataFrame:
-    """Return the sums of tables that have no principals.
+    """Return the sums of tables, without principals.
 
-    They come from the table of connections.
+    Principals come from the table of connections.
     """
     return _part(tables, tables.frames.withColumn(_PRINCIPAL, _nothing()))
 
 
 def _part(tables: AnalysisTables, frames: DataFrame) -> DataFrame:
-    """Return sums by day, client and topic. A request that may be answered later has its own row.
+    """Return sums by day, client and topic.
 
     A request that may be answered later has a separate row.
 

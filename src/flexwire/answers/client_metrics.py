@@ -61,7 +61,7 @@ _POINTS: Final = pa.schema(
 )
 _METRIC: Final = ("name", "unit", "kind", "temporality", "error")
 _KEY: Final = (*CONNECTION, *_CLIENT, *_METRIC)
-# The exact sums: of values, of the sums of observations, and of what is new since the last push.
+# The exact sums: of values, of the sums of observations, and of the counts since the previous push.
 _EXACT: Final = ("of_values", "of_sums", "of_delta")
 _LATEST: Final = pa.struct([("pushed", _US), ("time_us", pa.int64()), ("value", pa.float64())])
 _SUMS: Final = pa.schema(
@@ -125,7 +125,7 @@ def metric_points(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _points(tables: AnalysisTables) -> DataFrame | None:
-    """Return the points with the instance ids in pushes, and the connections of other pushes."""
+    """Return the points, with the instance id of their push or, without one, its connection."""
     table = tables.message(PUSHES)
     if table is None:
         return None
@@ -160,16 +160,16 @@ def _with_instances(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
 def client_metrics(tables: AnalysisTables) -> DataFrame | None:
     """Return each metric of each client, with the values of all attributes combined.
 
-    OpenTelemetry's classes read the metrics. ``flexwire[telemetry]`` installs them. Without them,
-    no metrics are read, and ``error`` gives this reason. Clients push only the metrics that the
-    cluster subscribes to.
+    Metrics are read with the classes of OpenTelemetry, which ``flexwire[telemetry]`` installs.
+    Without these classes, no metrics are read, and ``error`` contains this reason. Clients push
+    only the metrics that the cluster subscribes to.
     """
     parts = _part(tables)
     return None if parts is None else _total(parts, tables)
 
 
 def _part(tables: AnalysisTables) -> DataFrame | None:
-    """Return the sums of each day; without an instance id they also have the connection."""
+    """Return the sums of each day; sums without an instance id also have the connection."""
     points = _points(tables)
     if points is None:
         return None
@@ -238,7 +238,7 @@ def _with_means(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_no_library(_tables: AnalysisTables) -> bool:
-    """Return whether no metrics can be read here, so that no such sums are kept."""
+    """Return whether metrics cannot be read here, so that their sums are not stored."""
     return not has_telemetry()
 
 

@@ -33,7 +33,7 @@ READS: Final = {
     ),
     REMOVED: ("id",),
 }
-# Enumerations of Kafka's Java code that are in no spec.
+# Enumerations from Kafka's Java code that no spec contains.
 RESOURCES: Final = {
     2: "TOPIC",
     3: "GROUP",

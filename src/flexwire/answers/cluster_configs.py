@@ -28,7 +28,7 @@ READS: Final = {
     TOPIC: ("topic_id", "name"),
     REMOVED: ("topic_id",),
 }
-# An enumeration of Kafka's Java code that is in no spec.
+# An enumeration from Kafka's Java code that no spec contains.
 RESOURCES: Final = {2: "topic", 4: "broker", 8: "broker_logger", 16: "client_metrics", 32: "group"}
 _OF_TOPIC, _OF_BROKER = 2, 4
 VIEW_COLUMNS: Final = (
@@ -64,8 +64,8 @@ def with_effective(placed: DataFrame, state: ClusterState, config: str) -> DataF
     ``placed`` has ``topic`` and ``leader``. As in Kafka, the topic's own value comes first, then
     the value of the leader ("broker"), then the value of all brokers ("cluster"). If none of them
     is set, both columns are null: the value then comes from the brokers' files or from Kafka's
-    defaults, and the log has neither. If single brokers have their own values, the value is also
-    unknown for a partition without a leader.
+    defaults, and the log contains neither. If single brokers have their own values, the value is
+    also unknown for a partition without a leader.
     """
     values = configs(state).where((F.col("name") == config) & F.col("value").isNotNull())
     is_broker = F.col("resource_type") == RESOURCES[_OF_BROKER]
@@ -151,7 +151,7 @@ COLUMNS = (
 def cluster_configs(tables: AnalysisTables) -> DataFrame | None:
     """Return the configurations that are set in the cluster's metadata.
 
-    No record contains the values from the configuration files of brokers, or the default values.
+    The metadata contains neither values from the configuration files of brokers nor default values.
     """
     state = tables.cluster()
     if state is None:

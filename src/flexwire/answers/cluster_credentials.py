@@ -57,7 +57,7 @@ SCRAM_READS: Final = {
     SCRAM_SET: ("name", "mechanism", "iterations"),
     SCRAM_REMOVED: ("name", "mechanism"),
 }
-# An enumeration of Kafka's Java code that is in no spec.
+# An enumeration from Kafka's Java code that no spec contains.
 MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 

@@ -105,7 +105,7 @@ def cluster_features(tables: AnalysisTables) -> DataFrame | None:
     """Return each feature that is enabled or could be enabled, including metadata.version.
 
     The levels are those in the log of the cluster's metadata. Brokers register the features that
-    they support. Controllers also do this since metadata.version 3.7.
+    they support. Since metadata.version 3.7, controllers also register their features.
     """
     state = tables.cluster()
     if state is None:

@@ -61,7 +61,9 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_gate(tables: AnalysisTables) -> DataFrame | None:
-    """Return each gate for each release since 4.0. Releases with the same result share a row.
+    """Return each upgrade condition (gate) for each release since 4.0.
+
+    Releases with the same result share a row.
 
     The rows are the result of `flexwire.protocol.audit.judge_cluster` for the log of the cluster's
     metadata and the batches in the other logs. The configuration files of brokers are not read, so

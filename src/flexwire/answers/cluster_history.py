@@ -105,11 +105,11 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_history(tables: AnalysisTables) -> DataFrame | None:
-    """Return the changes of partitions' leaders or ISRs that the metadata log still contains.
+    """Return the changes to partition leaders and ISRs that the metadata log still contains.
 
     The first state of a partition does not count as a change. The history begins at the oldest
     snapshot or record from which a state can be computed. The answer includes partitions of topics
-    that were deleted since then.
+    that have since been deleted.
     """
     state = tables.cluster(oldest=True)
     if state is None:

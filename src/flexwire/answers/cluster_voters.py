@@ -71,7 +71,7 @@ VIEW_COLUMNS: Final = (
 
 
 def voters(state: ClusterState) -> DataFrame:
-    """Return a row for each voter in the last voters record of the state, or a row with the reason.
+    """Return a row for each voter in the last voters record of the state.
 
     If the voters are unknown, one row gives the reason. As in Kafka, a voters record is valid as
     soon as it is written, even if it is not committed.
@@ -146,7 +146,7 @@ def cluster_voters(tables: AnalysisTables) -> DataFrame | None:
     """Return the voters of the quorum, according to its log.
 
     Since kraft.version 1, records list the voters. In earlier versions, the configuration of
-    controllers lists them, and records contain only the ids that the last leader used.
+    controllers lists the voters, and records contain only the ids that the last leader used.
     """
     state = tables.cluster()
     if state is None:

@@ -104,7 +104,7 @@ _SUMS: Final = pa.schema(
 
 
 def connections(tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
-    """Return for each client (a client id at a host): how it opens, keeps and loses connections.
+    """Return how each client (a client id at a host) opens, keeps and loses connections.
 
     ``short_seconds`` is the longest lifetime of a short-lived connection. A connection ends with
     its last segment. Pauses include the time from the last frame to this end, and the time from the

@@ -115,7 +115,7 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def consumer_protocol(tables: AnalysisTables) -> DataFrame | None:
-    """Return for each group, a verdict on moving to the consumer protocol (KIP-848).
+    """Return a verdict on moving to the consumer protocol (KIP-848) for each group.
 
     JoinGroup shows the protocol type, the assignors and the session timeout. SyncGroup shows the
     user data of assignments, and ApiVersions shows the software. The traffic does not show the
@@ -140,9 +140,9 @@ def group_facts(tables: AnalysisTables) -> DataFrame | None:
 def _part(tables: AnalysisTables) -> DataFrame | None:
     """Return the facts about each group on each day.
 
-    A row with a ``member`` whose software its own frames do not name has the connection, because a
-    later analysis may learn the name. A row with `HALF` is a heartbeat that joins and has no
-    response on its day, or a response to a heartbeat of an earlier day.
+    If the frames of a ``member`` do not contain its software name, the row has the connection,
+    because a later analysis may learn the name. A row with `HALF` is a heartbeat that joins and has
+    no response on its day, or a response to a heartbeat of an earlier day.
     """
     parts = _of_requests(tables)
     answered = exchanges_of_days(tables, [_beats_and_codes()], _OF_BEAT, "smallint")
@@ -150,7 +150,7 @@ def _part(tables: AnalysisTables) -> DataFrame | None:
         parts.append(_responses(answered))
     if not parts:
         return None
-    # One assignment of each kind says what all of them say.
+    # One assignment of each kind is enough, because all assignments of a kind show the same facts.
     return map_in_arrow(_summed(parts).select(*_SUMS.names), _keep_some_assignments, _SUMS)
 
 
@@ -265,7 +265,7 @@ def _beats_and_codes() -> ExchangeFilter:
 
 
 def _responses(joins: DataFrame) -> DataFrame:
-    """Return the responses of brokers to members that join, and what is known of halves."""
+    """Return the responses of brokers to members that join, and the known halves of exchanges."""
     joins = joins.withColumnRenamed("request", "body").withColumnRenamed("answered", "time")
     response = F.col("response")
     return _traits(
@@ -393,8 +393,9 @@ class AssignmentFacts(NamedTuple):
 def read_assignments(assignments: list[bytes], protocol_type: str | None) -> AssignmentFacts:
     """Return whether consumers' assignments contain user data, and whether any is unreadable.
 
-    A broker does not convert a group with an assignment that it cannot read. It treats an empty
-    assignment as no assignment. If the protocol type is unknown, unreadable bytes prove nothing.
+    A broker does not convert a group with an assignment that it cannot read. A broker treats an
+    empty assignment as no assignment. If the protocol type is unknown, unreadable bytes prove
+    nothing.
     """
     if protocol_type not in {None, CONSUMERS}:
         return AssignmentFacts(None, is_unreadable=False)

@@ -43,7 +43,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def diverging_replicas(tables: AnalysisTables) -> DataFrame | None:
-    """Return each partition whose replicas were given and have different logs.
+    """Return each partition for which several replicas with different logs were given.
 
     In a failed cluster, logs often differ: a leader that died has records that no other replica
     has. Kafka removes these records when that broker starts again. If there are several replicas,

@@ -96,8 +96,9 @@ def _tables() -> list[str]:
 def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
     """Return the error codes other than 0 in responses, counted in intervals of ``seconds``.
 
-    The specs define where error codes are, and all of them are read. The topic of an error is the
-    topic in its own structure, or in the nearest outer structure that names a topic.
+    The specs define which fields contain error codes, and all these fields are read. The topic of
+    an error is the topic in the structure of the error code, or in the nearest outer structure that
+    contains a topic.
 
     Errors without a response are not counted, for example if a broker closes the connection. The
     error codes in responses that do not decode are not counted either. An error code does not

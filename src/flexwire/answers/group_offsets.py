@@ -98,7 +98,7 @@ def group_offsets(tables: AnalysisTables) -> DataFrame | None:
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
     if logs is None or commits is None:
         return None
-    # If the difference is null, it is unknown. The size of null is -1.
+    # If ``pending`` is null, the pending commits are unknown. In Spark, the size of null is -1.
     count = F.when(F.col("pending").isNotNull(), F.size("pending")).cast("bigint")
     greatest = F.array_max(F.transform("pending", lambda commit: commit["offset"]))
     rows = with_stable_lag(lag(commits, logs.ends(_TOPIC)), logs, _TOPIC)

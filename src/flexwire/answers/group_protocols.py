@@ -56,7 +56,7 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def group_protocols(tables: AnalysisTables) -> DataFrame | None:
-    """Return for each group, a verdict on moving to the consumer protocol (KIP-848).
+    """Return a verdict on moving to the consumer protocol (KIP-848) for each group.
 
     The log of `__consumer_offsets` contains the protocol type of a group and the user data of its
     assignments. Each of these two facts may block the move. The log does not contain the software

@@ -85,19 +85,19 @@ _GROUP: Final = ("group_id", "protocol")
 
 @returns(COLUMNS)
 def groups(tables: AnalysisTables) -> DataFrame | None:
-    """Return the generations of each group, and the causes of these rebalances.
+    """Return the generations of each group, and the causes of the rebalances that started them.
 
     The answer shows a cause only if the captured traffic proves this cause.
 
     "new member": a member joined without a member id or with an id that it had just received, or
     the leader's last list of members did not contain this member. A static member that restarts
-    counts as a new member. "member left": after the last generation, a member sent LeaveGroup, or a
-    heartbeat with the epoch that means leaving. "session expired": a member of the last generation
-    is missing and did not leave, and its last heartbeat was at least a session timeout ago. "leader
-    rejoined" and "metadata changed": the first member to join was the leader, or another member
-    with a changed subscription, and no member had been told to rejoin. If the traffic proves no
-    cause, the cause is "unknown". Unknown causes happened on connections that were not captured, or
-    inside the broker.
+    counts as a new member. "member left": after the previous generation, a member sent LeaveGroup,
+    or a heartbeat with the epoch that means leaving. "session expired": a member of the previous
+    generation is missing and did not leave, and its last heartbeat was at least a session timeout
+    ago. "leader rejoined" and "metadata changed": the first member to join was the leader, or
+    another member with a changed subscription, and no member had been told to rejoin. If the
+    traffic proves no cause, the cause is "unknown". Unknown causes happened on connections that
+    were not captured, or inside the broker.
     """
     filters = [*classic_exchanges(tables), *heartbeat_exchanges(tables)]
     if not filters:
@@ -169,7 +169,7 @@ def _is_told(generation: SparkColumn, time: SparkColumn, cause: str | None = Non
 def _with_generation(proven: DataFrame) -> DataFrame:
     """Add the generation that each event caused.
 
-    If the event has no generation, it is the next one.
+    If an event has no generation, the event caused the next generation.
     """
     # A generation appears in the traffic after the events that caused it.
     order = (F.desc("sign_time"), F.desc("is_there"), F.desc("generation"))

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 _SENDER: Final = ("sender", "client_id")
 _WHOSE: Final = (*_SENDER, *SOFTWARE)
-# The most bytes of a value that are shown: the length of a trace id in hexadecimal, and of a tap's
-# tag.
+# The maximum number of bytes of a value that are shown: the length of a trace id in hexadecimal,
+# and of a tap's tag.
 _SHOWN_BYTES: Final = 256
 _COULD: Final = pa.struct(
     [("sender", pa.string()), ("client_id", pa.string()), ("messages", pa.int64())]
@@ -108,8 +108,8 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
 def _part(tables: AnalysisTables) -> DataFrame:
     """Return sums by day and connection.
 
-    A row with ``could`` has the own software of frames, and how many of them could have a tag, by
-    sender and client id. Each other row is a tag that a sender used.
+    A row with ``could`` has the software in the rows of frames, and the number of frames that could
+    have a tag, by sender and client id. Each other row is a tag that a sender used.
     """
     frames = tables.frames
     is_request = F.col("direction") == "request"
@@ -139,7 +139,7 @@ def _part(tables: AnalysisTables) -> DataFrame:
         "tag",
         F.lit(1).cast("bigint").alias("messages"),
         F.array_compact(F.array("api_name")).alias("api_names"),
-        # The least value begins with the least beginning.
+        # The least value also has the least beginning.
         F.substring(shown, 1, _SHOWN_BYTES).alias("value"),
         F.octet_length(shown).cast("bigint").alias("value_bytes"),
         *(F.col("time").alias(name) for name in ("first_time", "last_time")),

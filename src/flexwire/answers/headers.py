@@ -80,11 +80,11 @@ def headers(tables: AnalysisTables) -> DataFrame:
     """Return each record header key by topic and client, with counts, sizes and value types.
 
     If a record was both produced and fetched, it counts for both clients. Sizes are in bytes, and
-    do not include the varints before keys and values. The counts include all headers. Spark's own
-    functions check the types of values in the first record of each batch, and in one of 64 other
-    records. The bytes of a value may match a convention by chance. The values of Kafka Connect's
-    headers are text, and are reported as "utf-8". Control records are not counted, and neither are
-    records that could not be read.
+    do not include the varints before keys and values. The counts include all headers. Spark's
+    built-in functions check the types of values in the first record of each batch, and in one of
+    every 64 other records. The bytes of a value may match a convention by chance. The values of
+    Kafka Connect's headers are text, and are reported as "utf-8". Control records and records that
+    could not be read are not counted.
     """
     return _total(_part(tables), tables)
 

@@ -116,7 +116,8 @@ def lag(tables: AnalysisTables) -> DataFrame | None:
     later EndTxn request of the same transactional id commits the transaction.
 
     The capture does not show whether the broker accepted a commit or an EndTxn. If a client's
-    fetches were not captured, for example those of an administrator's tool, its lag is unknown too.
+    fetches were not captured, for example those of an administrator's tool, the client's lag is
+    unknown too.
     """
     reports = [
         fetched_and_committed
@@ -130,7 +131,7 @@ def lag(tables: AnalysisTables) -> DataFrame | None:
     if tables.message(COMMITS) is None and tables.message(IN_TRANSACTIONS) is None:
         return None
     named = with_topic_names(reduce(DataFrame.unionByName, reports), tables, _TOPIC_IDS)
-    # If a fetch and a commit have the same time, the fetch came first.
+    # If a fetch and a commit have the same time, the fetch counts as earlier.
     order = ("time", F.col("committed_offset").isNotNull())
     before = Window.partitionBy(_READER, "is_transactional", *_PLACE).orderBy(*order)
     before = before.rowsBetween(Window.unboundedPreceding, -1)
@@ -183,7 +184,7 @@ def _with_outcome(commits: DataFrame, tables: AnalysisTables) -> DataFrame:
         F.when(F.col("body.committed"), _COUNTS).otherwise(_ABORTED).alias("ended"),
     )
     both = of_transactions.unionByName(markers, allowMissingColumns=True)
-    # If a commit and the end of a transaction have the same time, the commit was sent first.
+    # If a commit and the end of a transaction have the same time, the commit counts as earlier.
     order = ("time", F.col("ended").isNotNull())
     after = Window.partitionBy("transactional_id").orderBy(*order)
     after = after.rowsBetween(Window.currentRow, Window.unboundedFollowing)

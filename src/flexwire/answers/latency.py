@@ -113,8 +113,8 @@ _SLOWEST: Final = pa.struct(
     ]
 )
 _KEPT: Final = "kept"
-# The columns of the rows that are kept for a day in addition to its sums. If such a row is a
-# request, it has no frame index. If it is a pause, it has throttle_us.
+# The columns of the rows that are kept for a day in addition to its sums. The row of a request has
+# no frame_index. The row of a pause has throttle_us.
 _OF_KEPT: Final = pa.schema(
     [
         (ANALYSIS, pa.string()),
@@ -152,10 +152,10 @@ _SUMS: Final = pa.schema(
 def latency(tables: AnalysisTables) -> DataFrame:
     """Return how long requests took, for each API, broker and client.
 
-    A latency is the time from the last byte of the request to the last byte of the response, at the
-    place of the capture. Count and maximum are exact. A percentile below 100 ms is exact. A
-    percentile of 100 ms or more is rounded down to five significant digits. A percentile is null if
-    it would equal the slowest response.
+    A latency is the time from the last byte of the request to the last byte of the response, as
+    seen where the capture was made. Count and maximum are exact. A percentile below 100 ms is
+    exact. A percentile of 100 ms or more is rounded down to five significant digits. A percentile
+    is null if it would equal the slowest response.
 
     If a broker held a fetching request for its whole maximum wait time because there were too few
     records, the request counts in a separate row (``waited``). Other intentional waits cannot be
@@ -435,7 +435,7 @@ def _with_request(responses: DataFrame, requests: DataFrame | None, how: str) ->
 
 
 def _every(parts: Sequence[DataFrame]) -> DataFrame:
-    """Return all responses, with whether the broker waited as the request asked."""
+    """Return all responses, and whether the broker waited as long as the request allowed."""
     rows = filled(parts)
     lacking = {"max_wait_ms", "min_bytes", "record_bytes"}.difference(rows.columns)
     rows = rows.withColumns({name: F.lit(None).cast("bigint") for name in lacking})

@@ -42,12 +42,13 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def misrouted(tables: AnalysisTables) -> DataFrame | None:
-    """Return the connections that a broker refused because the client meant another broker.
+    """Return the connections that a broker refused because the client wanted another broker.
 
     Since KIP-1242 (Kafka 4.4), a client can state in ApiVersions which broker of which cluster it
-    wants to reach. If another broker gets the request, it responds with REBOOTSTRAP_REQUIRED. Older
-    brokers and clients do not check this, so their misrouted connections have no rows. Connections
-    whose first request and response were not captured have no rows either.
+    wants to reach. If another broker receives the request, that broker responds with
+    REBOOTSTRAP_REQUIRED. Older brokers and clients do not check this, so their misrouted
+    connections have no rows. Connections whose first request and response were not captured have no
+    rows either.
     """
     asked = exchanges(tables, "ApiVersions")
     # A catalog with releases before 4.4 does not have these fields.

@@ -97,10 +97,10 @@ COLUMNS: Final = (
 def share_deliveries(tables: AnalysisTables) -> DataFrame | None:
     """Return deliveries and acknowledgements for each member of a share group and each topic.
 
-    For each range of offsets, a broker says how often it was delivered (KIP-932): the first time is
-    1. A number above 1 means that the records were returned, or that the time for acknowledging
-       them had expired. Records that were acquired in responses to requests that were not captured
-       are not counted. The requests do not show whether brokers accepted the acknowledgements. The
+    For each range of offsets, a broker says how often these offsets were delivered (KIP-932). A
+    number above 1 means that a member released the records, or that the time for acknowledging the
+    records had expired. Records are not counted if the request that acquired them was not captured.
+    The requests do not show whether brokers accepted the acknowledgements. The
        answer ``errors`` lists the acknowledgements that brokers refused.
     """
     fetches = exchanges_of(tables, [_fetches()])
@@ -113,8 +113,8 @@ def share_deliveries(tables: AnalysisTables) -> DataFrame | None:
 def _part(tables: AnalysisTables) -> DataFrame | None:
     """Return the sums of each day.
 
-    A row with `HALF` is a fetch without a response on its day, or what the response to a fetch of
-    an earlier day let a member acquire.
+    A row with `HALF` is a fetch without a response on its day, or the offsets that a member
+    acquired with the response to a fetch of an earlier day.
     """
     response: Any = spark_schema(table_schema(f"{_FETCH}Response"))["body"].dataType
     fetches = exchanges_of_days(tables, [_fetches()], _OF_REQUEST, response["responses"].dataType)
@@ -132,7 +132,7 @@ def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 
 def _summed(rows: DataFrame) -> DataFrame:
-    """Return sums by day, member and topic; what halves of exchanges have stays separate."""
+    """Return sums by day, member and topic; halves of exchanges keep their own rows."""
     # A sum of numbers of 64 bits fits in this type.
     counts = (F.sum(F.col(name).cast("decimal(38, 0)")).alias(name) for name in _COUNTS)
     return rows.groupBy(DAY, HALF, *_ROW).agg(

@@ -120,10 +120,11 @@ def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
     encodings are the exact numbers of bytes that flexwire would write. The sample has the first 256
     frames of each connection, and one in 32 of the other frames, in blocks over the whole
     connection. With ``whole``, all frames are measured. To estimate a size, the bytes as sent are
-    scaled. ``margin_bytes`` assumes that measured messages are independent. It is too small if
-    neighboring messages are similar. Some messages are missing: messages that did not decode or
-    broke their spec, messages in which credentials are withheld, and all messages of request logs,
-    which lack the sizes of frames.
+    multiplied by the ratio of the measured messages. ``margin_bytes`` assumes that measured
+    messages are independent. The margin is too small if neighboring messages are similar. Some
+    messages are
+    missing: messages that did not decode or broke their spec, messages in which credentials are
+    withheld, and all messages of request logs, which lack the sizes of frames.
     """
     return _total(_part(tables, whole=whole), tables)
 

@@ -117,7 +117,7 @@ def storage(tables: AnalysisTables) -> DataFrame | None:
 
     The numbers of superseded records are exact: keys are compared by 128 bits of a hash. The keys
     of each partition are compared when its log is read. As in Kafka's log cleaner, a record of an
-    aborted transaction replaces no other record, and is removed itself. A tombstone that is the
+    aborted transaction supersedes no other record, and is removed itself. A tombstone that is the
     last record of its key does not count as superseded. Compaction removes it after
     delete.retention.ms. A log does not show whether and when its topic is compacted. The active
     segment is never compacted. Percentiles of batches are exact below 100 kB, and larger
@@ -212,7 +212,7 @@ def _of_transactions(
 ) -> tuple[SparkColumn, ...]:
     """Return the sums over transactions that were aborted or had not ended."""
     is_asked = is_data & F.col("is_transactional") & (F.col("records") > 0)
-    # The tables of an older release do not have the outcomes of transactions.
+    # The tables of an older release do not contain the outcomes of transactions.
     is_said = F.count_if(is_asked & F.col("outcome").isNull()) == 0
     is_aborted = F.col("outcome") == OUTCOMES[TransactionOutcome.ABORTED]
     is_unsettled = F.col("outcome").isin(

@@ -1,4 +1,4 @@
-"""The tagged fields in the traffic: which ones, who sends them, and how many bytes they take."""
+"""The tagged fields in the traffic, their senders, and their sizes."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
 def _part(tables: AnalysisTables) -> DataFrame:
     """Return sums by day and connection.
 
-    A row with ``read`` has the own software of frames, and how many headers and bodies of each
-    message were read. Each other row is a tagged field that a client id used.
+    A row with ``read`` has the software in the rows of frames, and the number of headers and bodies
+    of each message that were read. Each other row is a tagged field that a client id used.
     """
     frames = tables.frames
     uses_by_place = [_in_headers(frames.where(OF_KAFKA.sql))]
@@ -201,7 +201,7 @@ def _uses(rows: DataFrame, uses: str, version: str, *, is_header: bool) -> DataF
 
 
 def _messages_read(frames: DataFrame) -> DataFrame:
-    """Return how many headers and bodies were read, by day, connection and own software."""
+    """Return how many headers and bodies were read, by day, connection and software."""
     is_header = F.col("header_version").isNotNull() & F.expr(OF_KAFKA.sql)
     is_body = F.expr(f"({READ.sql}) and ({OF_KAFKA.sql})")
     each = frames.groupBy(*connection_columns(frames), *SOFTWARE, "message").agg(

@@ -1,4 +1,4 @@
-"""Throttling: the clients that brokers slow down by quotas, their APIs, and who ignores it."""
+"""Throttling: the clients that brokers slow down, their APIs, and the clients that do not wait."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ def throttling(tables: AnalysisTables) -> DataFrame | None:
 
     The ``throttle_time_ms`` of a response is the time for which the broker throttles the client.
     The value is the longer of two throttle times, for bytes and for request time, and the response
-    does not say which of the two it is. Some kinds of throttling do not appear in responses:
-    throttling of replication, of connection rates, and of requests with acks 0.
+    does not say which of these two it contains. Some kinds of throttling do not appear in
+    responses: throttling of replication, of connection rates, and of requests with acks 0.
 
     A client of Kafka 2.0 or later waits for that time before it sends again. If a client does not
     wait, its requests count as ``early_requests``, and the broker leaves them in the socket. The
@@ -197,7 +197,7 @@ def _responses(tables: AnalysisTables) -> DataFrame:
 
 
 def _counts(responses: DataFrame, throttled: DataFrame | None, by: Sequence[str]) -> DataFrame:
-    """Return the number of responses, and the number of those that throttle."""
+    """Return the number of responses, and the number of responses that throttle the client."""
     rows = responses.where("api_name is not null")
     nothing = F.lit(None).cast("bigint").alias("throttle_us")
     key = frame_key(responses.columns)

@@ -1,4 +1,4 @@
-"""The records of internal topics that do not decode. No state contains them."""
+"""The records of internal topics that do not decode, and that therefore belong to no state."""
 
 from __future__ import annotations
 
@@ -58,15 +58,16 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def unread_state(tables: AnalysisTables) -> DataFrame | None:
-    """Return the records of internal topics that are in no state.
+    """Return the records of internal topics that could not be read.
 
     The answer has a row for each partition, type and version of such records.
 
-    The records are damaged, or come from a Kafka release that is newer than flexwire's catalog.
-    Apart from these records, the other answers about internal topics are exact. If an earlier
-    moment is requested, each partition whose later records were compacted or pruned has a row. No
-    answer contains an object that existed at that moment but no longer has a record. If records are
-    missing from the log of tiered segments, it has such a row at any moment.
+    These records are damaged, or were written by a Kafka release that this release of flexwire does
+    not know. The other answers about internal topics ignore these records, and are exact for all
+    other records. If an earlier moment is requested, a partition whose records were compacted or
+    pruned after that moment also has a row: an object that existed at that moment is missing from
+    all answers if its records were removed. The log of tiered segments has such a row for any
+    moment if records are missing from the log.
     """
     logs = tables.internal
     if logs is None:

@@ -60,10 +60,10 @@ def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
 
     Some groups are left out because they may be in use: groups about which something is unknown,
     and groups for which a transaction has a pending commit. Groups that committed less than
-    ``recent`` ago are left out too, because a consumer that assigns its own partitions commits but
-    is in no record of a group. Groups that a client uses in the captures and request logs of this
-    analysis are also left out. If no record shows when a group was last used, its ``idle_us`` is
-    null.
+    ``recent`` ago are left out too, because a consumer that assigns its own partitions commits
+    offsets but never appears as a member. Groups that a client uses in the captures and request
+    logs of this analysis are also left out. If no record shows when a group was last used, its
+    ``idle_us`` is null.
 
     No row proves that nobody needs a group. A group that is used once a quarter would look the same
     in this answer.
@@ -83,8 +83,8 @@ def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
         named = shared.join(logs.topic_names(), "topic_id", "left")
         topic = F.coalesce("topic", "topic_id").alias("topic")
         time = F.col("write_time").alias("time")
-        # If no record of a group names the group, its members are unknown, unless all these logs
-        # were read.
+        # If no group record contains the group, its members are unknown, unless all these logs were
+        # read.
         is_named = F.col("of_group").isNotNull() | F.lit(logs.has_all(_TOPIC))
         settled = (F.col("is_known") & is_named).alias("is_settled")
         of_groups = every.select(F.col("group").alias("of_group"))

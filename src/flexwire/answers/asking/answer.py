@@ -46,17 +46,19 @@ class DaySums:
     """How the result of an answer is added up from daily sums.
 
     Attributes:
-        version: grows when ``part`` counts otherwise than before, so that kept sums are not used.
-        tables: the function that returns the names of the tables that ``part`` reads. Each of them
-            is partitioned by day.
+        version: increases when ``part`` counts differently than before, so that older stored sums
+            are not used.
+        tables: the function that returns the names of the tables that ``part`` reads. Each of these
+            tables is partitioned by day.
         columns: the columns of the sums; the first is ``day``.
         part: the function of tables that returns sums by day, or None without any rows. Each sum
-            covers the rows of one day. It reads only ``tables``. There are no connections and no
-            names from other days, and rows have only the facts of their own analysis.
+            covers the rows of one day. The function reads only ``tables``. It sees no connections
+            and no names from other days, and rows contain only the facts of their own analysis.
         total: the function of sums and of all tables that returns the answer's rows. If
-            ``takes_labels``, it also takes ``labels`` of teams.
-        unless: a function that returns whether the answer is computed from all rows of these
-            tables: ``part`` would need other tables, or sums would cost more than they save.
+            ``takes_labels``, the function also takes ``labels`` of teams.
+        unless: a function that returns whether the answer is computed from all rows of the tables
+            instead, because ``part`` would need other tables, or because sums would cost more than
+            they save.
         takes_labels: whether labels of teams change the answer.
     """
 
@@ -81,28 +83,29 @@ class Answer:
 
     Attributes:
         name: the name of the function, the file, the table and the CSV.
-        question: the question that it answers, with a question mark.
+        question: the question that the rows answer, with a question mark.
         meaning: the meaning of the rows, in a sentence or two.
-        advice: what to do about it.
-        row: what one row is: "a topic".
+        advice: what the reader should do.
+        row: the subject of one row: "a topic".
         columns: the columns of the DataFrame that ``ask`` returns, in order.
         order: the names of the columns that order the rows, the most important row first. "-bytes"
             puts large values first and nulls last.
         ask: the function of tables.
         shown: the names of the columns with a heading, if the report has another order.
-        place: its position in the report; lower numbers come first.
-        picture: its picture in the report.
+        place: the position of the answer in the report; lower numbers come first.
+        picture: the picture of the answer in the report.
         labelled: for an answer that a file of labels changes: a function that reads the file and
             returns the function to ask instead of ``ask``.
         asks: the internal topics that the answer is about. The answer is computed if the logs in an
-            analysis include one of these topics. No table has their state, so only the analysis
-            itself can ask it.
-        of_logs: whether it needs log segments.
-        of_grown: whether it is about several analyses. It is asked of tables that grow, or by name.
-        of_state: the answer about internal topics that corresponds to this one about traffic.
-        elsewhere: what else answers the question for a broker's logs.
-        most_rows: how many rows are kept, if more than usual.
-        sums: how it is added up by day, if it can be.
+            analysis include one of these topics. No table contains their state, so only the
+            analysis itself can compute the answer.
+        of_logs: whether the answer needs log segments.
+        of_grown: whether the answer is about several analyses. It is computed for tables that grow,
+            or if it is requested by name.
+        of_state: the answer about internal topics that corresponds to this answer about traffic.
+        elsewhere: other commands that answer the question for a broker's logs.
+        most_rows: the number of rows that are kept, if it is larger than usual.
+        sums: the functions that add up the answer by day, if this is possible.
 
     An answer without rows is not shown.
     """
@@ -264,7 +267,7 @@ class LogTables:
 
 
 class OutputTables(Protocol):
-    """The output from which tables were opened, and the tables that it had at that moment."""
+    """The output from which tables were opened, and the tables of the output at that moment."""
 
     @property
     def records(self) -> DataFrame:
@@ -294,21 +297,21 @@ class OutputTables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AnalysisTables:
-    """The tables, as docs/tables.md describes them. Nothing is read until an answer is asked.
+    """The tables, as docs/tables.md describes them. Nothing is read until an answer is computed.
 
     ``message`` returns the table of one message ("FetchRequest"), or None. ``logs`` is None if no
     log segments were given. If the tables are files, ``narrow`` returns a message's table with only
     the given columns. (Spark itself would read all fields of nested arrays.) ``internal`` is set
-    while logs with internal topics are analyzed, because no table has their content. ``opened`` is
-    the output from which the tables were opened. If the tables cover a span of time, ``named``
-    returns the table, for all times, of a message that names topics.
+    while logs with internal topics are analyzed, because no table contains their content.
+    ``opened`` is the output from which the tables were opened. If the tables cover a span of time,
+    ``named`` returns the table, for all times, of a message that names topics.
 
     The total of daily sums (`flexwire.answers.asking.day_sums`) has four more attributes. ``told``
     returns the topic names that are stored with the sums. ``learned`` is the table of names that
     analyses learned, because the sums of one analysis lack the names that others learned.
-    ``answered_later`` has the keys of the requests whose response is in a later analysis than the
-    request. ``clients`` has the facts about the clients of connections that an analysis lacks and
-    another one learned.
+    ``answered_later`` contains the keys of the requests whose response is in a later analysis than
+    the request. ``clients`` contains the facts about clients that one analysis lacks and another
+    analysis learned.
     """
 
     frames: DataFrame
@@ -335,7 +338,7 @@ class AnalysisTables:
         return (self.message if self.named is None else self.named)(name)
 
     def cluster(self, *, oldest: bool = False) -> ClusterState | None:
-        """Return the cluster's state (`InternalLogs.cluster`); None if its metadata has no log."""
+        """Return the cluster's state (`InternalLogs.cluster`), or None without a metadata log."""
         return None if self.internal is None else self.internal.cluster(oldest=oldest)
 
     def hold_only(self, message: str, paths: Collection[Path], value: object) -> bool:
@@ -348,7 +351,7 @@ class AnalysisTables:
     def of_records(self, columns: Sequence[str], task: Task, schema: pa.Schema) -> DataFrame:
         """Apply ``task`` to these columns of records, in batches, and return the result."""
         opened = self.opened
-        # If the records were filtered, the files have other records too.
+        # If the records were filtered, the files also contain other records.
         if opened is None or opened.records is not self.records:
             return of_rows({"records": self.records}, columns, task, schema)
         return opened.of_files(["records"], columns, task, schema)

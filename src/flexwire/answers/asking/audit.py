@@ -112,7 +112,7 @@ def _values(table: DataFrame, path: tuple[str, ...]) -> Column | None:
 _NAMED = VERDICTS[: VERDICTS.index("documented as unsupported") + 1]
 _BREAKS = VERDICTS[: VERDICTS.index("cannot say")]
 MOST_FINDINGS: Final = 100_000
-"""The most findings in an audit. Any further findings are only counted, by verdict."""
+"""The maximum number of findings in an audit. Any further findings are only counted, by verdict."""
 _Judged = list[tuple["Party", "Conduct", "ClientFinding"]]
 
 
@@ -125,11 +125,11 @@ def gather_audit(
 ) -> Audit:
     """Audit the gathered evidence.
 
-    ``releases`` are names that `Catalog.release` accepts. Without releases, every major release
-    from the release of the captured brokers on is audited. ``brokers`` are the releases of the
-    captured brokers, if they are known. Otherwise the releases follow from the versions that the
-    brokers offer in ApiVersions. ``labels`` map clients to teams. Raises `UnknownMessageError` for
-    an unknown release.
+    ``releases`` are names that `Catalog.release` accepts. Without releases, the audit covers every
+    major release, starting with the release of the captured brokers. ``brokers`` are the releases
+    of the captured brokers, if they are known. Otherwise the releases follow from the versions that
+    the brokers offer in ApiVersions. ``labels`` map clients to teams. Raises `UnknownMessageError`
+    for an unknown release.
     """
     named = to_audited_releases(releases)
     evidence = gathered.evidence()
@@ -176,8 +176,8 @@ def _judge_all(
 ) -> tuple[_Judged, Counter[str]]:
     """Return the findings, and for each verdict the number of findings that were left out.
 
-    If there are too many findings, the most serious ones are kept, and among equal ones those about
-    the most requests.
+    If there are too many findings, the most serious findings are kept. Among equally serious
+    findings, those about the most requests are kept.
     """
     judged: _Judged = []
     left_out = Counter[str]()
@@ -296,12 +296,12 @@ def _libraries(judged: _Judged) -> tuple[FirstRelease, ...]:
 
 
 def audit_rows(audit: Audit) -> pa.RecordBatch:
-    """Return the findings as rows of the table of the audit."""
+    """Return the findings as rows of the audit table."""
     rows = [audit_row(finding) for finding in audit.findings]
     return pa.RecordBatch.from_pylist(rows, AUDIT_TABLE)
 
 
-# The most bytes of sums that the driver collects at the same time.
+# The maximum size of the sums that the driver collects at the same time, in bytes.
 _COLLECTED: Final = 64 << 20
 _SUMS: Final = pa.schema([("sums", pa.binary())])
 
@@ -338,7 +338,7 @@ class TableEvidence:
         return self._sums.evidence()
 
     def touched(self, parties: Collection[Party]) -> dict[Key, NamedEntities]:
-        """Return the groups and topics that these clients named. Call `evidence` first."""
+        """Return the groups and topics in the requests of these clients. Call `evidence` first."""
         named = (names_in(self._tables.message, message) for message in self._messages)
         self._merge([_summed(NAMES, rows) for rows in named if rows is not None])
         return self._sums.touched(parties)
@@ -346,7 +346,7 @@ class TableEvidence:
     def _merge(self, sums: list[DataFrame]) -> None:
         """Add the sums of tasks.
 
-        If they are large, the driver holds the sums of one task at a time.
+        If the sums are large, the driver holds the sums of only one task at a time.
         """
         if not sums:
             return

@@ -1,4 +1,4 @@
-"""Exchanges for daily sums: exchanges within one day, and the halves of those across two days.
+"""Exchanges for daily sums: whole exchanges of one day, and halves of exchanges that span two days.
 
 The sums of a day follow from its rows alone, so a request whose response is on another day is kept
 for the total, and so is the response. The total joins them (`joined_halves`). Only requests without
@@ -90,7 +90,8 @@ def _answers(responses: DataFrame, asked: DataFrame | None, same: Sequence[str])
         return responses.where(is_later).withColumn(HALF, half)
     found = asked.withColumn("is_found", F.lit(col=True))
     both = responses.join(found, [*same], "left")
-    # If the day of the request has no request for this response, none exists.
+    # If the day of the request does not contain the request for this response, no such request
+    # exists.
     return both.where(F.col("is_found") | is_later).withColumn(
         HALF, F.when(F.col("is_found").isNull(), half)
     )

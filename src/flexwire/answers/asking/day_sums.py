@@ -4,13 +4,13 @@ An answer that can be added up consists of two functions (`flexwire.answers.aski
 ``part`` reads the rows of some days and returns sums, each for one day. ``total`` adds up the sums
 of all days and returns the answer's rows. The answer itself is ``total(part(tables))``, so that the
 result is always computed in the same way. Only `latency` reads all rows without dividing them by
-day, because it would have to keep so many rows for other days that this would take longer. It uses
-the same functions.
+day, because it would have to keep so many rows for other days that this would take longer.
+`latency` uses the same functions.
 
 A part depends only on the files of its day. But a later analysis may learn the name of a topic, or
 that a request was answered. A part therefore keeps an id whose name is unknown, and the key of a
-request without a response. ``total`` looks these up. The sums of a day are therefore right as long
-as the files of that day exist.
+request without a response. ``total`` looks these up. The sums of a day therefore remain valid as
+long as the files of that day exist.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ _TIME: Final = "time"
 def day_task(
     task: Task, columns: Sequence[str], schema: pa.Schema
 ) -> tuple[list[str], Task, pa.Schema]:
-    """Return a task that adds the day to its rows, the columns that it reads, and its schema.
+    """Return three values: a task that adds the day to its rows, its columns, and its schema.
 
     ``task`` reads ``columns`` and returns ``schema``. It is called for one day at a time.
     """

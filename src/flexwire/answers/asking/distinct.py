@@ -1,4 +1,4 @@
-"""Counts different values by their hashes; adding up parts gives the same result as all rows.
+"""Counts of distinct values, from hashes. Merged parts give the same count as all rows together.
 
 A sketch is the list of the `MOST` smallest different hashes of some values. However the values are
 divided into parts, the parts together have the same smallest hashes, so the estimate does not
@@ -23,7 +23,7 @@ MOST: Final = 1024
 HASH: Final = "hash"
 """The column that contains the hash of a row's value, or null."""
 HASHES: Final = "hashes"
-"""The column of sums with a sketch."""
+"""The column of sums that contains a sketch."""
 _LEAST: Final = -(2.0**63)
 
 

@@ -36,8 +36,8 @@ BEAT: Final = "beat"
 LEAVE_EVENT: Final = "leave"
 EPOCH: Final = "epoch"
 COME: Final = "come"
-"""The kinds of events: a JoinGroup; members that are told to rejoin, are heard of, or leave; an
-epoch that a member sends, and an epoch that a member is told when it joins.
+"""The kinds of events: a JoinGroup; members that are told to rejoin, that are seen, or that leave;
+an epoch that a member sends, and an epoch that a member receives when it joins.
 """
 
 _ASKED: Final = pa.schema(
@@ -197,7 +197,7 @@ GROUP: Final = ("group_id", "protocol")
 
 
 def classic_exchanges(tables: AnalysisTables) -> list[ExchangeFilter]:
-    """Return filters for exchanges about generations and their causes; empty without JoinGroup."""
+    """Return filters for exchanges about generations and their causes, if there is a JoinGroup."""
     if tables.message(f"{JOIN}Request") is None or tables.message(f"{JOIN}Response") is None:
         return []
     return [_joins(), _leaves(), *_told_to_rebalance(tables)]
@@ -275,13 +275,14 @@ def _leaves() -> ExchangeFilter:
 
 
 def _told_to_rebalance(tables: AnalysisTables) -> list[ExchangeFilter]:
-    """Return filters for the events in which a member of the last generation was told to rejoin."""
+    """Return filters for the events in which a member was told to rejoin."""
     return [one for api_name, one in _told_filters().items() if not _has_no_error(tables, api_name)]
 
 
 def _told_on(tables: AnalysisTables) -> list[ExchangeFilter]:
-    """Return the same filters for single days; an earlier request may get its error later."""
-    # Responses of a day without an error are not read.
+    """Return the filters of `_told_to_rebalance` for single days."""
+    # If the responses of a day contain no error, they are not read. The request filter remains,
+    # because the error may arrive on a later day.
     return [
         replace(one, response=F.lit(col=False)) if _has_no_error(tables, api_name) else one
         for api_name, one in _told_filters().items()

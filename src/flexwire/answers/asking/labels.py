@@ -32,7 +32,7 @@ def to_labels(labels: Labels | str | Path | None) -> dict[str, str]:
 def read_labels(path: str | Path) -> dict[str, str]:
     """Read labels from a CSV file with the header ``client_id,team``, and keep their order.
 
-    Raises `ArgumentError`, which names the line, for a file that cannot be read.
+    Raises `ArgumentError`, with the line number, for a file that cannot be read.
     """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")

@@ -80,7 +80,7 @@ def with_topic_names(
 
 @dataclass(frozen=True, slots=True)
 class ExchangeFilter:
-    """Which exchanges of an API to read: conditions on their tables, and the columns to return."""
+    """The exchanges of an API to read: conditions on their tables, and the columns to return."""
 
     api_name: str
     request_column: Column
@@ -179,7 +179,7 @@ def carried_topics(tables: AnalysisTables) -> DataFrame | None:
     The result is None if no frame can carry records. ``record_bytes`` is the size of the topic's
     record batches in the frame, including batches that were cut off. Records that a capture does
     not contain have no row, because their size is unknown. A request log may lack a size, in which
-    case ``record_bytes`` is null. The first row of each frame ``is_first``.
+    case ``record_bytes`` is null. ``is_first`` is true in the first row of each frame.
     """
     tables_of_topics = [
         _of(table, place)
@@ -254,8 +254,8 @@ _ERRORS: Final = "array<struct<field: string, code: int, topic: string, topic_id
 class ErrorStructure:
     """A structure in a body: its value, its columns, and its error codes.
 
-    ``path`` has the names of the columns that lead to the structure, and ``shown`` is this path as
-    a string. ``topic`` and ``topic_id`` come from the structures that contain it.
+    ``path`` contains the names of the columns that lead to the structure, and ``shown`` is this
+    path as a string. ``topic`` and ``topic_id`` come from the enclosing structures.
     """
 
     value: Column

@@ -42,16 +42,18 @@ ALL: Final = "all"
 NONE: Final = "none"
 
 MOST_ROWS: Final = 100_000
-"""The most rows that an answer has in its table and its CSV file. The most important rows are kept.
+"""The maximum number of rows of an answer in its table and its CSV file. The most important rows
+are kept.
 """
 
 SHOWN_ROWS: Final = 50
-"""The most rows that an answer has in the facts, for the report."""
+"""The maximum number of rows of an answer in the facts, for the report."""
 
 MOST_MOMENTS: Final = 240
-"""The most points in time in a picture. If there are more points, neighboring ones are added up."""
+"""The maximum number of points in time in a picture. If there are more points, neighboring ones are
+added up."""
 
-# Of a longer string or list, the facts contain only the beginning.
+# The facts contain only the beginning of a longer string or list.
 LONGEST_TEXT: Final = 200
 _LONGEST_LIST: Final = 8
 _NAME: Final = re.compile("[a-z][a-z0-9_]*")
@@ -270,8 +272,8 @@ def find_unanswerable(
 ) -> dict[str, UnansweredQuestion | None]:
     """Return the answers that cannot be computed, because the files lack the logs for them.
 
-    If ``are_named``, each of them has a reason. Otherwise the answers are skipped. Answers about
-    several analyses are skipped too, because this is a single analysis.
+    If ``are_named``, the result contains a reason for each of these answers. Otherwise the answers
+    are skipped. Answers about several analyses are skipped too, because this is a single analysis.
     """
     internal = internal_topics(files)
     unanswerable: dict[str, UnansweredQuestion | None] = {}

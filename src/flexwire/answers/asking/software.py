@@ -1,9 +1,9 @@
 """The client software of each connection, found in all frames of the connection.
 
-A client names its software in one request. From then on, the rows of the connection's frames
-contain the name. The name may therefore appear on any day of the connection, or only in a later
-analysis. For daily sums, a part groups the frames of each connection by their own software. The
-total fills in what other analyses learned, and finds the software of each connection
+A client sends its software name in one request. After this request, the rows of the connection's
+frames contain the name. The name may therefore appear on any day of the connection, or only in a
+later analysis. For daily sums, a part groups the frames of each connection by their own software.
+The total fills in what other analyses learned, and finds the software of each connection
 (`software_of`).
 """
 
@@ -49,8 +49,8 @@ def with_clients(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
 def software_of(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
     """Return the client software of each connection, by `CONNECTION`.
 
-    ``rows`` have `CONNECTION` and the own `SOFTWARE` of all frames of each connection. If frames of
-    a connection have different software, the greatest name is used.
+    ``rows`` have `CONNECTION`, and the `SOFTWARE` in the rows of all frames of each connection. If
+    frames of a connection have different software, the greatest name is used.
     """
     named = with_clients(rows.select(*CONNECTION, *SOFTWARE).distinct(), tables)
     with_names = named.where(F.col(SOFTWARE[0]).isNotNull())

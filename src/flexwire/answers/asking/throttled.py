@@ -149,7 +149,8 @@ def with_earlier_waits(kept: DataFrame) -> DataFrame:
     ``kept`` are rows for `earlier_waits`, without requests. The waits of a response's own day are
     in its ``throttled_us`` (null without a wait), ``is_pipelined`` and ``cause``, if the rows have
     these columns. In the result, ``throttled_us`` is the sum of both waits. The other columns are
-    those of the last pause, which is on the response's own day if the request waited there.
+    those of the last pause, which is on the response's own day if the request also waited on that
+    day.
     """
     key = (*connection_key(kept.columns), "frame_index")
     names = [name for name in ("throttled_us", "is_pipelined", "cause") if name in kept.columns]
@@ -211,7 +212,7 @@ def _responses(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
 
 
 def _in_order(by: Sequence[str]) -> WindowSpec:
-    # A response sorts before the pause that begins with it.
+    # A response is sorted before the pause that begins with this response.
     return Window.partitionBy(*by).orderBy("place", "throttle_us", "frame_index")
 
 

@@ -43,7 +43,7 @@ def with_names(rows: DataFrame, names: DataFrame) -> DataFrame:
 
 
 def _pairs(table: DataFrame) -> DataFrame:
-    """Return, for each day, the pairs of an id and a name that a response had."""
+    """Return, for each day, the pairs of an id and a name in responses."""
     # This makes Spark read only these two columns of the topics, without their partitions.
     pairs = F.arrays_zip("body.topics.topic_id", "body.topics.name")
     # Brokers repeat the same names in many responses.

@@ -51,7 +51,7 @@ ENDPOINTS: Final = pa.list_(
 FEATURES: Final = pa.list_(
     pa.struct({"name": pa.string(), "least": pa.int16(), "most": pa.int16()})
 )
-# Enumerations of Kafka's Java code that are in no spec.
+# Enumerations from Kafka's Java code that no spec contains.
 SECURITY_PROTOCOLS: Final = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
 ORDER: Final = ("in_log", "offset")
 """The order of a state's records: records of the snapshot first, then those of the log."""
@@ -154,17 +154,17 @@ class ClusterState:
 
     Attributes:
         records: the records of ``snapshot``, and the records of the log after it. ``in_log`` is
-            false for the first; there is also ``is_committed``. Records of transactions that were
-            aborted or had not ended are missing.
+            false for the records of ``snapshot``. ``is_committed`` is another column. Records of
+            transactions that were aborted or had not ended are missing.
         unended: the records of a transaction that had not ended.
-        quorum: what control records say about the quorum: `cluster_source.QUORUM` with ``in_log``,
-            ``is_committed``, and ``at``, by which they are ordered. Records that the log still has
-            from before the snapshot are included, with ``is_older``.
-        offset: the state is as of this offset, from all records before it.
-        start: the offset that the snapshot stands for, or at which the log begins.
-        snapshot: its name, or None if the state is made from the log alone.
+        quorum: the control records about the quorum: `cluster_source.QUORUM` with ``in_log``,
+            ``is_committed``, and ``at``, by which the records are ordered. Records in the log from
+            before the snapshot are included, with ``is_older``.
+        offset: the state is computed from all records before this offset.
+        start: the offset of the snapshot, or the offset at which the log begins.
+        snapshot: the name of the snapshot, or None if the state is computed from the log alone.
         committed_to: all records below this offset are known to be committed.
-        clears_elr: whether a record empties the ELR of partitions that it does not name.
+        clears_elr: whether a record empties the ELR of partitions that the record does not name.
     """
 
     records: DataFrame
@@ -240,14 +240,14 @@ def cluster_state(
     Args:
         spark: a session, classic or of Spark Connect.
         log_dir: as in `metadata_records`.
-        offset: the state from all records before it, as a snapshot has it. Default: the log's end.
-        time: use instead of ``offset``: the state before the first record whose timestamp is later
-            than this time. The time needs a time zone.
+        offset: the offset before which records count, as in a snapshot. Default: the log's end.
+        time: an alternative to ``offset``: records count before the first record whose timestamp
+            is later than this time. The time needs a time zone.
         committed_to: the high watermark, if it is known (from ``kafka-metadata-quorum``; no file
-            has it). Records at or after it are marked. Without it, records in a snapshot are known
-            to be committed, and all records if the quorum has one voter.
-        oldest: begin with the oldest snapshot or record from which the state can be made, not with
-            the newest, for views of history.
+            contains it). Records at or after this offset are marked. Without it, only records in a
+            snapshot are known to be committed, or all records if the quorum has one voter.
+        oldest: begin with the oldest snapshot or record from which the state can be computed, for
+            views of history. Default: the newest.
 
     Raises `CaptureError`, with the first offset at which the state is known, and `ArgumentError`.
     """
@@ -313,7 +313,7 @@ def _committed(proven: int, committed_offset: int | None) -> SparkColumn:
 
 
 def _marks(records: DataFrame) -> list[tuple[str, int]]:
-    """Return the few records that decide about other records, in order.
+    """Return the few records that determine whether other records count, in order.
 
     Spark needs one small job for this.
     """

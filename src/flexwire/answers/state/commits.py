@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-# Kafka treats the second name like the first. Clients from the time of Kafka 0.8 used it.
+# Kafka treats the second name like the first. Clients from the time of Kafka 0.8 used the second
+# name.
 RECORDS: Final = ("OffsetCommit", "LegacyOffsetCommit")
 KEY: Final = ("group", "topic", "partition")
 _KEYS: Final = ("key", "legacy_key")
@@ -29,8 +30,9 @@ _FIELDS: Final = {
 }
 
 COMMITTED, ABORTED, PENDING = "committed", "aborted", "pending"
-# Coordinators of 3.x wrote values up to version 3 (`MetadataVersion.offsetCommitValueVersion`). 4.0
-# has only the new coordinator but still wrote version 3. Later releases write version 4.
+# Coordinators of 3.x wrote values up to version 3 (`MetadataVersion.offsetCommitValueVersion`).
+# Kafka 4.0 has only the new coordinator, but still writes version 3. Later releases write version
+# 4.
 _OF_NEW_COORDINATOR: Final = 4
 _FACTS: Final = ("producer_id", "producer_epoch", "is_transactional")
 
@@ -44,12 +46,11 @@ def last_commits(log: InternalLog) -> DataFrame:
     ``is_known`` (false if compaction may have removed a record, or if releases of Kafka disagree).
     Deleted and expired commits are left out.
 
-    A commit in a transaction counts from the COMMIT marker of the transaction on. As in Kafka, the
-    commit that was written last is the last one, even if its marker came before another marker. A
-    tombstone removes every commit of its key that was written before it, even if the transaction
-    ends later (Kafka's `OffsetMetadataManager`, KAFKA-14505). Coordinators before 4.0 kept such a
-    commit when they loaded the log, and usually dropped it while they ran. In this case
-    ``is_known`` is false.
+    A commit in a transaction takes effect at the COMMIT marker of the transaction. As in Kafka, the
+    commit that was written last wins, even if its marker precedes another marker. A tombstone
+    removes every commit of its key that was written before it, even if the transaction ends later
+    (Kafka's `OffsetMetadataManager`, KAFKA-14505). Coordinators before 4.0 kept such a commit when
+    they loaded the log, and usually dropped it while they ran. In this case ``is_known`` is false.
     """
     plain = _commits(log).withColumns({"outcome": F.lit(None).cast("string"), "end": F.col("at")})
     events = plain

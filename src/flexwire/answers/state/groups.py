@@ -132,7 +132,7 @@ _PARTITIONS: Final = (
 
 
 def groups(log: InternalLog) -> DataFrame:
-    """Return the groups of coordinators, without groups that only commit.
+    """Return the groups in the records of coordinators, without groups that only commit.
 
     Columns: ``group``; ``type``: classic, consumer, share or streams; ``protocol_type`` and
     ``protocol`` of a classic group; ``epoch``: the generation of a classic group, or the group
@@ -305,7 +305,7 @@ def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
         ),
         F.max("partition").alias("log_partition"),
     )
-    # If it is possible that no record of a key is left, a member's other record does not show its
+    # If all records of a key may have been removed, the member's other record does not show their
     # content.
     is_holed = F.col("log_partition").isin(*log.incomplete) if log.incomplete else F.lit(False)
     is_group = F.col("member_id").isNull()

@@ -93,12 +93,12 @@ class LogSelection:
     Attributes:
         records: as in `internal_records`.
         columns: the columns besides those of ``records``.
-        unreadable: read only records that do not decode, of all types. Otherwise, only ``records``
-            that do decode.
-        of_transactions: if true, only records of transactions. If false, no records that count only
-            when a transaction ends (tombstones count immediately).
-        only_last: records that a later one of the same key replaces may be missing, as after
-            compaction, except for the last tombstone. Records may be repeated.
+        unreadable: if true, read only records that do not decode, of all types. Otherwise, read
+            only ``records`` that decode.
+        of_transactions: if true, read only records of transactions. If false, read no records that
+            count only when a transaction ends (tombstones count immediately).
+        only_last: if true, records that a later record of the same key replaces may be missing, as
+            after compaction, except for the last tombstone. Records may be repeated.
     """
 
     records: Records
@@ -157,7 +157,7 @@ def typed_piece(
 def _typed(
     selection: LogSelection, typed: TypedRecords, columns: Sequence[str], batch: pa.RecordBatch
 ) -> tuple[pa.RecordBatch, pa.BooleanArray]:
-    """Decode records. Return the selected ones, and a mask that marks them."""
+    """Decode records. Return the selected records, and a mask that marks these records."""
     decoded = typed.decode(batch.column(_KEY), batch.column(_VALUE), None)
     there = dict(zip(typed.schema.names, decoded, strict=True))
     rows = there["error"].is_valid()
@@ -228,7 +228,7 @@ class AsOf:
 
     @classmethod
     def parse(cls, moment: Moment) -> AsOf:
-        """Parse a moment; raises `ArgumentError` if the value is not one."""
+        """Parse a moment. Raises `ArgumentError` if the value is not a moment."""
         if isinstance(moment, datetime) and moment.tzinfo is not None:
             try:
                 return cls(moment.astimezone(UTC))
@@ -330,16 +330,17 @@ class InternalLog:
 
     Attributes:
         rows: the records, with the columns of Spark's Kafka source, and ``producer_id``,
-            ``producer_epoch`` and ``is_transactional`` of their batch. Without these three, they
-            are what a consumer with ``read_committed`` had, and pending records are unknown.
+            ``producer_epoch`` and ``is_transactional`` of their batch. Without these three columns,
+            the records are those that a consumer with ``read_committed`` receives, and pending
+            records are unknown.
         topic: the name of the topic, or of its decoder.
         ends: the ends of transactions, as `control_records` returns them.
         until: by partition, the first offset after the moment; without one, the moment is the end
             of the log.
         cleaned: by partition, the offset up to which records are missing, because the log was
-            compacted or pruned: the offset after its last hole, 0 if nothing is missing.
+            compacted or pruned: the offset after the last hole; 0 if nothing is missing.
         files: the files of ``rows``, if they are known; one task then reads and decodes them.
-        whole: by partition, the offset up to which no record is missing; 0 if it is unknown.
+        whole: by partition, the offset up to which no record is missing; 0 if this is unknown.
     """
 
     rows: DataFrame
@@ -369,10 +370,10 @@ class InternalLog:
             records: as in `internal_records`: names of records, or the fields to return for each.
             columns: the other columns to return, all by default; ``partition`` and ``offset`` are
                 always returned.
-            of_transactions: if true, only records of transactions, if these are known. If false, no
-                records that count only when a transaction ends.
-            only_last: records that a later one of the same key replaces are not needed and may be
-                missing, except for the key's last tombstone.
+            of_transactions: if true, return only records of transactions, if these are known. If
+                false, return no records that count only when a transaction ends.
+            only_last: if true, records that a later record of the same key replaces may be missing,
+                except for the key's last tombstone.
 
         Records with an error are left out; `unreadable` returns them.
         """
@@ -477,9 +478,9 @@ def open_log(
 ) -> InternalLog:
     """Open the log of an internal topic in a broker's directories, which `kafka-log` reads.
 
-    ``offsets`` has the offset before which a view ends, for each partition. ``time``, which has a
-    time zone, ends a view before the first later record. Without both, a view covers everything.
-    Raises the errors of `kafka-log` for paths without a log.
+    ``offsets`` contains the offset before which a view ends, for each partition. ``time``, which
+    has a time zone, ends a view before the first later record. Without both, a view covers
+    everything. Raises the errors of `kafka-log` for paths without a log.
     """
     of = BY_NAME[to_choice(topic, "topic", BY_NAME)]
     if time is not None and time.tzinfo is None:
@@ -548,6 +549,6 @@ def _held(piece: LogPiece) -> Iterator[pa.RecordBatch]:
 
 
 def _by_partition(numbers: Mapping[int, int], default: int) -> Column:
-    """Return the value that a mapping has for the column ``partition``."""
+    """Return the value in a mapping for the column ``partition``."""
     numbers_map = F.create_map(*(F.lit(item) for pair in numbers.items() for item in pair))
     return F.coalesce(F.element_at(numbers_map, F.col("partition")), F.lit(default)).cast("bigint")

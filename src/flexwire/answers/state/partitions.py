@@ -81,8 +81,7 @@ def end_offsets(
 def watermarks_of(logs: Iterable[Replica]) -> dict[Partition, tuple[int | None, bool | None]]:
     """Return the high watermark of each log's partition, and whether it is exact.
 
-    Logs of topics in tiered storage have no high watermark. Logs without this file do not have one
-    either.
+    Logs of topics in tiered storage, and logs without this file, have no high watermark.
     """
     brokers = [each_log for each_log in logs if not each_log.is_tiered]
     by_broker = {
@@ -239,10 +238,10 @@ def hanging_transactions(
     """Return transactions that should have ended by ``at``: a row for each of their partitions.
 
     ``transactions`` is the result of `transactions`. ``opened`` is the result of
-    `open_transactions` for the logs of other topics. With it, the result also has transactions that
-    are open in a partition but that no coordinator knows. They block consumers with
-    ``read_committed`` until an operator aborts them. In this case ``first_offset`` is the offset at
-    which a transaction begins.
+    `open_transactions` for the logs of other topics. With ``opened``, the result also contains
+    transactions that are open in a partition but that no coordinator knows. These transactions
+    block consumers with ``read_committed`` until an operator aborts them. In this case
+    ``first_offset`` is the offset at which a transaction begins.
 
     Columns: ``transactional_id``, ``state`` and ``timeout_ms``, which are null if no coordinator
     knows the transaction; ``producer_id``, ``producer_epoch``; ``topic``, ``partition``;

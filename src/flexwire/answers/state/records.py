@@ -1,9 +1,10 @@
 """Decode the records of internal topics: `internal_records`.
 
-A coordinator writes the same keys many times. When Spark groups by text it sorts, which takes four
-times as long for each row as reading and decoding it. A task therefore leaves out replaced records
-before it decodes any record, as compaction would do it. It considers many batches together, because
-the records in one batch often have different keys. It holds at most `MOST_BYTES`, and one batch.
+A coordinator writes the same keys many times. When Spark groups by text, it sorts the rows. For
+each row, sorting takes four times as long as reading and decoding. A task therefore leaves out
+replaced records before it decodes any record, as compaction would. The task considers many batches
+together, because the records in one batch often have different keys. The task holds at most
+`MOST_BYTES`, and one batch.
 """
 
 from __future__ import annotations
@@ -51,12 +52,14 @@ def internal_records(rows: DataFrame, topic: str, records: Records) -> DataFrame
 
     Args:
         rows: rows of Spark's Kafka source or of `kafka-log` for this one topic: ``key``, ``value``,
-            ``partition``, ``offset``, ``timestamp``. ``topic`` is left out; other columns stay.
-        topic: its name, such as "__consumer_offsets", or its decoder's, such as "consumer-offsets".
+            ``partition``, ``offset``, ``timestamp``. ``topic`` is left out; other columns are kept.
+        topic: the name of the topic, such as "__consumer_offsets", or the name of its decoder, such
+            as "consumer-offsets".
         records: the records to decode, such as "OffsetCommit" or "TopicRecord". Other records are
-            only named. If fields are given, as in ``{"OffsetCommit": ["key.group",
+            named but not decoded. If fields are given, as in ``{"OffsetCommit": ["key.group",
             "value.offset"]}``, the structure has only these fields. An empty list means all fields.
-            Spark takes several times as long to move a field as to decode it.
+            Request only the fields that you need: Spark takes several times as long to move a field
+            as to decode it.
 
     New columns: ``type``, ``message``, ``version``, ``release`` (of the layout, if it is not the
     newest that fits the bytes), ``is_tombstone``, ``error``, and a structure for each of
@@ -140,8 +143,8 @@ class _LatestRows:
     """Rows that no later row has replaced so far, and newer rows that were not checked yet.
 
     Attributes:
-        rows: their number.
-        seen: how many of them were left after the last check.
+        rows: the number of these rows.
+        seen: the number of rows that were left after the last check.
     """
 
     def __init__(self, key: str, value: str) -> None:
@@ -298,7 +301,7 @@ COLUMNS: Final = (
     "is_transactional",
 )
 _CAPTURED: Final = (*COLUMNS, "source", "is_control")
-# The offsets in produce requests come from the producer. The broker assigns different ones.
+# The offsets in produce requests come from the producer. The broker assigns other offsets.
 _FETCHED: Final = "fetch"
 
 
@@ -309,9 +312,9 @@ def captured_records(records: DataFrame, topic: str) -> DataFrame:
         records: the table ``records`` of an analysis.
         topic: the topic's name, or that of its decoder.
 
-    Followers fetch these topics from their leaders. The capture has only the records that were
-    written during it, and not the whole log. No view can therefore compute the state from them.
-    Control records are left out. Raises `ArgumentError` for an invalid table or topic.
+    Followers fetch these topics from their leaders. The capture contains only the records that were
+    written during the capture, and not the whole log. No view can therefore compute the state from
+    them. Control records are left out. Raises `ArgumentError` for an invalid table or topic.
     """
     of = BY_NAME[to_choice(topic, "topic", BY_NAME)]
     missing = {*_CAPTURED}.difference(records.columns)

@@ -71,8 +71,8 @@ def share_state(log: InternalLog) -> DataFrame:
         snapshot["snapshot_epoch"].alias("snapshot_epoch"),
         snapshot["state_epoch"].alias("state_epoch"),
         _last("leader_epoch", _UNCHANGED).alias("leader_epoch"),
-        # An update that a release before 4.2 wrote does not have this number. After such an update,
-        # every release treats it as unknown.
+        # An update from a release before 4.2 does not contain this number. After such an update,
+        # every release treats the number as unknown.
         F.coalesce(
             _of_last("since", "value")["delivery_complete_count"],
             snapshot["delivery_complete_count"],
@@ -117,12 +117,12 @@ def _of_last(records: str, name: str) -> Column:
 def combined_batches(batches: Column, start: Column) -> Column:
     """Combine ``state_batches``: in order, with at most one batch for each offset.
 
-    If two batches overlap, the one with the higher delivery count is kept. If the counts are equal,
-    the one with the higher delivery state is kept, whichever was written first. Kafka's share
-    coordinator combines batches in the same way (PersisterStateBatchCombiner). All records below
-    ``start`` are done. Adjacent batches that are equal become one batch. Batches that a broker
-    never writes, such as one that ends before it begins, are left out. The result is null if
-    ``batches`` is null.
+    If two batches overlap, the batch with the higher delivery count is kept. If the counts are
+    equal, the batch with the higher delivery state is kept, regardless of which batch was written
+    first. Kafka's share coordinator combines batches in the same way (PersisterStateBatchCombiner).
+    All records below ``start`` are done. Adjacent batches that are equal become one batch. Batches
+    that a broker never writes, such as one that ends before it begins, are left out. The result is
+    null if ``batches`` is null.
     """
     is_batch = F.filter(
         batches,

@@ -2,8 +2,8 @@
 
 An analysis fills these classes. The report, the command line and other programs read them, and
 ``facts.json`` is their JSON form. A report can therefore be made again without the capture, and a
-program can read everything that a report says. `facts` has most classes, `audit`, `answers` and
-`captures` have the parts of larger subjects, and `units` formats numbers for people.
+program can read everything that a report says. `facts` contains most classes. `audit`, `answers`
+and `captures` contain the classes for larger subjects. `units` formats numbers for people.
 `flexwire.measures` computes the numbers, and `flexwire.report` shows them.
 
 Laws of this package:

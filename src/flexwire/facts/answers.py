@@ -50,10 +50,11 @@ class AnswerPicture:
 class AnswerFacts:
     """An answer: its question, its meaning, its advice, and the first of its ``rows`` rows.
 
-    ``shown`` has a value for each of ``columns``, the most important row first. The table and the
-    CSV with the same ``name`` contain all rows except ``left_out`` rows. If the picture is over
-    time, ``moments`` has its values, from all rows: a moment, and its ``picture.parts`` or its
-    ``picture.value``. ``as_of`` is the moment of a state, and empty for the end of the logs.
+    ``shown`` contains a value for each of ``columns``, the most important row first. The table and
+    the CSV with the same ``name`` contain all rows except ``left_out`` rows. If the picture is over
+    time, ``moments`` contains the values of the picture, from all rows: each moment with the values
+    of ``picture.parts`` or ``picture.value``. ``as_of`` is the moment of a state. It is empty if
+    the moment is the end of the logs.
     """
 
     name: str

@@ -16,9 +16,10 @@ class AuditFinding:
     ``evidence`` names the rule behind the verdict, ``reason`` explains the verdict with numbers,
     and ``offered`` is the range in the captured broker's ApiVersions response. A finding without
     ``api_key`` is about the client as a whole. ``requests``, ``first_time_us`` and ``last_time_us``
-    belong to the finding's version, or to the client if there is none. ``connections``, ``apis``,
-    ``groups`` and ``topics`` belong to the client. Only some groups and topics are named, but the
-    counts include all. ``team`` is the client's team according to the labels.
+    belong to the finding's version, or to the client if the finding has no version.
+    ``connections``, ``apis``, ``groups`` and ``topics`` belong to the client. Only some groups and
+    topics are named, but the counts include all. ``team`` is the client's team according to the
+    labels.
     """
 
     release: str
@@ -52,7 +53,7 @@ class NewestShare:
     """The share of requests and clients that use only the newest versions of a release.
 
     ``clients_at_newest`` counts the clients that send no older version. Requests that open a
-    connection (ApiVersions, SASL), and those of brokers and controllers, are not counted.
+    connection (ApiVersions, SASL), and requests from brokers and controllers, are not counted.
     """
 
     release: str
@@ -91,7 +92,7 @@ class FirstRelease:
 class AuditOmissions:
     """Counts of the findings that an audit leaves out if there are too many clients.
 
-    ``clients`` were not judged. They are the clients with the fewest requests, ``requests`` in all.
+    ``clients`` were not judged. These clients sent the fewest requests, ``requests`` in total.
     The offers of ``brokers`` are unknown. ``findings`` counts the least serious findings that were
     left out, by verdict.
     """
@@ -140,8 +141,8 @@ class ClusterGate:
     """The verdict of one gate on the cluster as a whole, for one release.
 
     ``evidence`` identifies the rule that led to the verdict, and ``reason`` explains the verdict
-    with numbers. ``names`` are the first of the affected topics, brokers or APIs, and ``count`` is
-    the number of all of them.
+    with numbers. ``names`` contains the first affected topics, brokers or APIs, and ``count`` is
+    the number of all.
     """
 
     release: str

@@ -114,10 +114,10 @@ class StampedCaptures:
 class AddedTags:
     """The captures of taps that added header tags.
 
-    ``captures`` has the most frequent sets of tags. The captures contain what clients sent, without
-    these tags. If traffic was captured behind such a tap, its requests contain the tags, as if
-    clients had sent them. If a capture does not say anything about tags, its tap may be too old to
-    do so.
+    ``captures`` contains the most frequent sets of tags. The captures contain the requests as
+    clients sent them, without these tags. If traffic was captured behind such a tap, its requests
+    contain the tags, as if clients had sent them. If a capture does not list added tags, its tap
+    may be too old to record them.
     """
 
     captures: tuple[StampedCaptures, ...] = ()

@@ -3,8 +3,8 @@
 Attribute names include the unit: ``…_us`` is a whole number of microseconds, ``…_ms`` a
 floating-point number of milliseconds. A moment is counted from the epoch, in UTC. The bytes of a
 frame include the 4 bytes of its length. An unknown value is None, never an empty string or -1. An
-incomplete list has only its first entries, but its count includes all. The order of a list has no
-meaning, because the report sorts what it shows.
+incomplete list contains only the first entries, but its count includes all entries. The order of a
+list has no meaning, because the report sorts what it shows.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class LogFacts:
     ``damaged`` counts runs of bytes that are not a batch or cannot be read. In ``beyond_bounds`` of
     these runs, a batch exceeds a limit when it is decompressed. ``left_out`` are directories of
     partitions that were not read, because another directory has a longer log. Both lists may be
-    incomplete, but the counts include all. Times are those of records, or None.
+    incomplete, but the counts include all entries. Times are timestamps of records, or None.
 
     If tables are extended, a log is read from the offset after the last one in the tables, up to
     its last complete batch. ``known_partitions`` have nothing new. ``waiting_bytes`` is the number
     of bytes after the last complete batches. ``gone_partitions`` begin after the next offset to
     read, because records were deleted. ``behind`` partitions end before this offset: an older copy,
-    or a recreated topic. ``behind`` may be incomplete, but ``behind_count`` includes all.
+    or a recreated topic. ``behind`` may be incomplete, but ``behind_count`` is exact.
     """
 
     topics: int
@@ -89,13 +89,13 @@ class RequestLogFacts:
     """The numbers of all request logs that were read. The other facts describe their content.
 
     ``requests`` counts the requests that clients and brokers sent themselves. ``forwarded`` counts
-    those that brokers forwarded to the controller for clients. ``refused`` counts those that a
-    broker could not read. ``cut`` counts lines in which only the request's header is known.
-    ``text`` counts lines of Kafka 2.7 and earlier, which may not show the content of the request.
-    ``left_out_fields`` are mandatory fields that brokers left out of bodies. ``only_deprecated`` is
-    true if every line has a deprecated version. At the level INFO, brokers log only such lines.
-    ``listeners`` may be incomplete, but ``listener_count`` includes all. ``requests_beyond`` counts
-    the requests to listeners that are not listed.
+    the requests that brokers forwarded to the controller for clients. ``refused`` counts the
+    requests that a broker could not read. ``cut`` counts lines in which only the request's header
+    is known. ``text`` counts lines of Kafka 2.7 and earlier, which may not show the content of the
+    request. ``left_out_fields`` are mandatory fields that brokers left out of bodies.
+    ``only_deprecated`` is true if every line has a deprecated version. At the level INFO, brokers
+    log only such lines. ``listeners`` may be incomplete, but ``listener_count`` includes all
+    listeners. ``requests_beyond`` counts the requests to listeners that are not listed.
     """
 
     files: int
@@ -137,7 +137,7 @@ class TlsFacts:
     there are too many, so ``partly_opened`` and ``not_opened`` have the full counts. ``lost_bytes``
     is the number of bytes that are missing from the captures. ``unread_bytes`` is the number of TLS
     bytes after the last decrypted record. ``sources`` may be incomplete, but ``source_files``
-    includes all.
+    includes all files.
     """
 
     opened: int
@@ -154,7 +154,7 @@ class TlsFacts:
 
 
 SOURCES_SHOWN = 1000
-"""The largest number of capture files that the facts list. The table of packets lists all."""
+"""The largest number of capture files that the facts list. The table of packets lists all files."""
 
 # The audit's verdict on a version for any release, or "read" if the audit found nothing.
 Verdict = AuditVerdict | Literal["read"]
@@ -186,7 +186,7 @@ class UnreadableFile:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The numbers of Kafka traffic. `ConnectionFacts` contains those of other traffic.
+    """The numbers of Kafka traffic. `ConnectionFacts` contains the numbers of other traffic.
 
     ``clients`` counts different `Client` keys, and ``brokers`` counts different addresses that sent
     responses. ``bytes`` is the size of all frames. An *unanswered request* expects a response that
@@ -308,7 +308,7 @@ class ApiFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClientFacts:
-    """The traffic of one client. ``apis`` is the number of different APIs that it used."""
+    """The traffic of one client. ``apis`` is the number of different APIs that the client used."""
 
     client: Client
     connections: int
@@ -323,7 +323,7 @@ class VersionUse:
     """The number of ``requests`` in one version of one API that one client sent.
 
     ``verdict`` is the audit's most serious verdict, with the last release that accepts the version
-    and the first that does not. ``verdict`` is "read" if the audit has no objection.
+    and the first release that does not. ``verdict`` is "read" if the audit has no objection.
     """
 
     client: Client
@@ -378,9 +378,9 @@ class TopicFacts:
 class RecordHeaderFacts:
     """A record header key, over all topics that use it.
 
-    ``topics`` may be incomplete, but ``topic_count`` includes all. Lengths are in bytes, or None if
-    every value is null. ``distinct_values`` may be an estimate. ``utf8_share`` is the share of
-    values, from 0 to 1, that are UTF-8.
+    ``topics`` may be incomplete, but ``topic_count`` includes all topics. Lengths are in bytes, or
+    None if every value is null. ``distinct_values`` may be an estimate. ``utf8_share`` is the share
+    of values, from 0 to 1, that are UTF-8.
     """
 
     key: str
@@ -400,7 +400,7 @@ class RecordHeaderFacts:
 class TaggedFieldUse:
     """A tagged field that was sent. ``name`` is None if the spec has no field with this tag.
 
-    ``path`` is the path of the structure that holds the field ("" for the message itself).
+    ``path`` is the path of the structure that contains the field ("" for the message itself).
     ``bytes`` is the sum of the field's sizes, or None if they were not measured.
     """
 
@@ -479,8 +479,8 @@ class ConnectionFacts:
 
     ``given`` are the endpoints that the user specified as brokers ("port 9092"). If the user
     specified no broker, the content of each connection determined whether it is Kafka.
-    ``not_kafka`` connections carried ``not_kafka_frames`` and ``not_kafka_bytes``. ``others`` are
-    those with the most bytes. On ``silent`` connections no bytes were sent. On ``unread`` Kafka
+    ``not_kafka`` connections carried ``not_kafka_frames`` and ``not_kafka_bytes``. ``others`` lists
+    the largest of these by bytes. On ``silent`` connections no bytes were sent. On ``unread`` Kafka
     connections no frame can be read. On ``nameless`` Kafka connections no request has a client id,
     and the connection's beginning, where a client may send the id once (KIP-1313), is missing.
     """
@@ -499,16 +499,16 @@ class ConnectionFacts:
 class Facts:
     """The facts about one capture.
 
-    ``releases`` are those of the catalog up to ``newest_release``, oldest first. ``failures`` may
-    be a sample of ``totals.decode_failures``, but ``failure_counts`` covers all of them.
-    ``lenient_uses`` describes the most frequent ``totals.lenient_frames``. ``withheld_credentials``
-    counts the frames whose body was kept out of tables and report. ``sources`` and ``unreadable``
-    may be incomplete, but ``source_files`` and ``unreadable_files`` include all files. ``left_out``
-    counts, by field, the entries that `flexwire.report.limits` left out. ``logs`` is None without
-    log segments. ``request_logs`` is None without request logs, which lack sizes. ``tls`` is None
-    without key logs. ``sampled`` is empty if the captures contain all connections. Otherwise every
-    number describes only a part of the traffic. ``added_tags`` describes the taps that added tags.
-    ``rehearsal`` is None if no tap rehearsed a release.
+    ``releases`` are the releases in the catalog up to ``newest_release``, oldest first.
+    ``failures`` may be a sample of ``totals.decode_failures``, but ``failure_counts`` covers all of
+    them. ``lenient_uses`` describes the most frequent ``totals.lenient_frames``.
+    ``withheld_credentials`` counts the frames whose body was kept out of tables and report.
+    ``sources`` and ``unreadable`` may be incomplete, but ``source_files`` and ``unreadable_files``
+    include all files. ``left_out`` counts, by field, the entries that `flexwire.report.limits` left
+    out. ``logs`` is None without log segments. ``request_logs`` is None without request logs, which
+    lack sizes. ``tls`` is None without key logs. ``sampled`` is empty if the captures contain all
+    connections. Otherwise every number describes only a part of the traffic. ``added_tags``
+    describes the taps that added tags. ``rehearsal`` is None if no tap rehearsed a release.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
     >>> Facts.from_json(facts.to_json()) == facts
@@ -568,7 +568,7 @@ class Facts:
 
 
 def marked(uses: Iterable[VersionUse], audit: Audit) -> tuple[VersionUse, ...]:
-    """Return the uses of versions with the audit's most serious verdict on each for any release."""
+    """Return the uses of versions, each with the audit's most serious verdict for any release."""
     gravest: dict[tuple[Client, int | None, int], AuditFinding] = {}
     apart: set[Client] = set()
     for finding in reversed(findings(audit)):

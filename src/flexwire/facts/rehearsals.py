@@ -8,7 +8,7 @@ from typing import Final
 from flexwire.facts.units import count, plural
 
 MOST_REFUSED: Final = 200
-"""The largest number of refused clients that the facts name."""
+"""The largest number of refused clients that the facts list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +18,9 @@ class RefusedClient:
     ``requests`` contains some of the refused requests, such as "Produce v2". ``times`` is the
     number of refusals, and the two moments are those of the first and the last refusal.
     ``works_time_us`` is the time when a request of the same API was first answered afterwards, and
-    ``works_with`` is that request. ``works_time_us`` and ``works_with`` are None if the capture has
-    no such request. ``returned`` is true if the client sent anything afterwards. A ``client_id``
-    has at most 200 characters.
+    ``works_with`` is that request. ``works_time_us`` and ``works_with`` are None if the capture
+    does not contain such a request. ``returned`` is true if the client sent anything afterwards. A
+    ``client_id`` has at most 200 characters.
     """
 
     release: str

@@ -85,7 +85,7 @@ _UNORDERED = (
 
 
 def facts_of(parts: TableFacts, audit: Audit, *, title: str, made_at_us: int) -> Facts:
-    """Build the facts. Their order does not depend on the order in which they were found."""
+    """Build the facts. The order in the lists does not depend on the order of the rows."""
     facts_by_name: dict[str, Any] = {
         field.name: getattr(parts, field.name) for field in fields(parts)
     }
@@ -191,7 +191,10 @@ class AnalysisSums:
         self.audit.merge(other.audit)
 
     def parts(self, given_brokers: BrokerEnds) -> TableFacts:
-        """Return the facts of all tables. ``given_brokers`` are ends that the user named."""
+        """Return the facts of all tables.
+
+        ``given_brokers`` are the endpoints that the user specified as brokers.
+        """
         frames = self._frames
         undecodable = self._records.undecodable
         return TableFacts(

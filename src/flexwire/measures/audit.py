@@ -88,8 +88,8 @@ class AuditSums:
 
     def __init__(self, *, spills: bool = False) -> None:
         self._rows = ConnectionRows(AUDITED, spills=spills)
-        # The versions that all responses offer, by broker and API: the highest of the lowest
-        # versions, and the lowest of the highest.
+        # The versions that all responses offer, by broker and API: the highest of all lowest
+        # versions, and the lowest of all highest versions.
         self._offers: _Ranges = {}
         self._others = DistinctCounter()
         self._cluster = ClusterSums()

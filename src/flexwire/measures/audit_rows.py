@@ -87,8 +87,8 @@ Request logs describe each connection in several parts. `logged_connections` joi
 CONNECTIONS: Final = "connections"
 """The path of the table of connections."""
 NAMES: Final = "names"
-"""Rows that are in no table: a connection, with the ``kind`` and ``name`` of each thing that its
-requests name."""
+"""Rows that are in no table: a connection, with the ``kind`` and the text of each ``name`` in its
+requests."""
 LOGGED_EVIDENCE: Final = "a broker's log says so"
 """The ``evidence`` of a connection in a request log."""
 _IDS: Final = ("client_id", "client_instance_id")
@@ -96,7 +96,7 @@ LOGGED_TEXTS: Final = (
     *("client", "broker", "principal", "listener", "security_protocol", "closed_by"),
     *(name for name in CLIENT_COLUMNS if name not in _IDS),
 )
-"""The facts about a connection in a request log of which the greatest text counts."""
+"""The facts about a connection in a request log. The greatest text of each fact counts."""
 COLUMNS: Final = {
     FRAMES: (*AUDITED[SENT].keys.names, "direction", "time", "answered"),
     CONNECTIONS: (
@@ -166,10 +166,10 @@ def logged_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
 def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows of the table of connections, made from the partial facts in request logs.
 
-    A connection has the first client id and the first client instance id in its lines, and of its
-    other texts the greatest. If a broker has closed a connection, its own log does not have the
-    principal, but its request log does. Lines that were cut off before the name of their connection
-    share a row, which has no instance.
+    A connection gets the first client id and the first client instance id in its lines, and the
+    greatest of each other text. If a broker has closed a connection, the server.log does not
+    contain the principal, but the request log does. Lines that were cut off before the name of
+    their connection share a row, which has no instance.
     """
     how = {"first_us": "min", "last_us": "max", "requests": "sum", "responses": "sum"}
     asked = [*((name, "max") for name in LOGGED_TEXTS), *((name, "first") for name in _IDS)]
@@ -218,7 +218,7 @@ def ids_of_lines_without(rows: pa.RecordBatch) -> dict[str, LoggedIds]:
     """Return the ids of connections that are missing from some of their lines, from partial facts.
 
     They are the ids that are in the table of connections. A line before the first client id of its
-    connection stays without one. If a line was cut before the name of its connection, it belongs to
+    connection gets no client id. If a line was cut before the name of its connection, it belongs to
     no connection.
     """
     only_null = pc.CountOptions(mode="only_null")
@@ -346,8 +346,7 @@ def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
 MOST_CLIENTS: Final = 50_000
 """The largest number of clients that are judged."""
 MOST_USES: Final = 300_000
-"""The largest number of uses of versions, differing in their evidence, that all judged clients have
-together.
+"""The largest total number of version uses with different evidence, over all judged clients.
 """
 MOST_USES_OF_ONE: Final = 20_000
 """A client with more uses than this is not judged. An honest client has less than a hundredth of

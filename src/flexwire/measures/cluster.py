@@ -58,8 +58,8 @@ CLUSTER_ROWS: Final = pa.schema(
     ]
 )
 """Rows in which each fact occurs once."""
-# The enumerations come from Kafka's Java code and are in no spec. Deleting a removed configuration
-# solves the problem, so a deletion does not count.
+# The enumerations come from Kafka's Java code, and no spec contains them. Deleting a removed
+# configuration solves the problem, so a deletion does not count.
 _DELETE: Final = 1
 # The source of a value. A topic's value comes from the topic itself. A broker's value comes from
 # the broker, from all brokers, or from its file.
@@ -190,7 +190,7 @@ def _gone_names(kind: ConfiguredKind) -> pa.Array:
 
 
 class _Names:
-    """The first names in alphabetical order, and the number of all (an estimate above 10,000)."""
+    """The first names in alphabetical order, and the number of names (estimated above 10,000)."""
 
     def __init__(self) -> None:
         self._first: list[str] = []
@@ -259,7 +259,7 @@ class ClusterSums:
             self._described.setdefault(kind, _Names()).merge(names)
 
     def evidence(self) -> ClusterEvidence:
-        """Return the facts. Their order does not depend on the order in which they were added."""
+        """Return the facts. Their order does not depend on the order of the rows."""
         self._prune(_MOST_BROKERS)
         return ClusterEvidence(
             {

@@ -73,7 +73,10 @@ class ConnectionSums:
         self._keep(other._largest)
 
     def facts(self, given_brokers: tuple[str, ...] = ()) -> ConnectionFacts:
-        """Return the facts. ``given_brokers`` are ends that the user named as brokers."""
+        """Return the facts.
+
+        ``given_brokers`` are the endpoints that the user specified as brokers.
+        """
         return ConnectionFacts(
             given=given_brokers,
             not_kafka=self._others,

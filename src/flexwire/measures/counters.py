@@ -191,8 +191,8 @@ class DistinctCounter:
     """A count of distinct values, computed from their hashes.
 
     Only the smallest hashes are kept. As long as all hashes are kept, the count is exact. Otherwise
-    it is estimated from how close the kept hashes are to 0. The relative error is about one divided
-    by the square root of the number of kept hashes.
+    the count is estimated from how close the kept hashes are to 0. The relative error is about one
+    divided by the square root of the number of kept hashes.
     """
 
     hashes: Numbers = field(default_factory=lambda: np.zeros(0, np.uint64))

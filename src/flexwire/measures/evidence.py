@@ -90,8 +90,8 @@ class SeenClient:
     """The known facts about a client, except its requests.
 
     ``connections`` contains the number of the client's connections for each software that was named
-    on them. Each connection counts for one client. ``whole`` is true if all its connections were
-    seen from their start.
+    on them. Each connection counts for one client. ``whole`` is true if all connections of the
+    client were seen from their start.
     """
 
     connections: Counter[Software] = field(default_factory=Counter)
@@ -106,7 +106,7 @@ class SeenClient:
 class AuditEvidence:
     """The evidence about every client, and the releases that the brokers may have.
 
-    If there are too many clients, ``clients_left_out`` of them are missing. They have sent
+    If there are too many clients, ``clients_left_out`` of them are missing. These clients have sent
     ``requests_left_out`` requests. The offers of ``brokers_left_out`` brokers are missing too.
     """
 
@@ -160,7 +160,7 @@ def evidence_of(
     offers: Offers,
     cluster_evidence: ClusterEvidence,
 ) -> AuditEvidence:
-    """Build the evidence. Its order does not depend on the order in which it was found."""
+    """Build the evidence. Its order does not depend on the order of the rows."""
     seen_uses = sorted(uses, key=repr)
     highest: defaultdict[Key, dict[int, int]] = defaultdict(dict)
     for use in seen_uses:

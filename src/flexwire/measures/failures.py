@@ -30,9 +30,9 @@ _MOST_KEPT = 10_000
 class ReasonCounts:
     """The number of rows for each reason, separately for different values in other columns.
 
-    Reasons that differ only in numbers count as one reason. Its numbers are replaced by "…", unless
-    they are always the same. A capture can have any number of reasons. When there are more than
-    twice ``most``, the rarest are only counted, in ``uncounted``.
+    Reasons that differ only in numbers count as one reason, in which "…" replaces the numbers,
+    unless the numbers are always the same. A capture can have any number of reasons. If there are
+    more than twice ``most`` reasons, the rarest reasons are only counted, in ``uncounted``.
     """
 
     def __init__(self, most: int = _MOST_KEPT) -> None:

@@ -164,7 +164,7 @@ class FrameSums:
     """Partial sums over the table of frames, without connections that are not Kafka.
 
     ``bucket_us`` is the width of a slice in the timeline (`timeline.bucket_us`). The memory grows
-    with the number of connections, clients and api versions, but not with that of frames.
+    with the number of connections, clients and api versions, but not with the number of frames.
     """
 
     def __init__(self, bucket_us: int) -> None:
@@ -360,7 +360,7 @@ def _failed(frames: pa.RecordBatch) -> pa.RecordBatch:
     """Return the columns of frames that did not decode."""
     place = FAILURES.names.index("bytes")
     rows = frames.select(FAILURES.names)
-    # Only the first bytes are copied. A frame that decoded has none.
+    # Only the first bytes are copied. The row of a frame that decoded contains no bytes.
     rows = rows.set_column(place, "bytes", pc.binary_slice(rows["bytes"], 0, SAMPLE_BYTES))
     return rows.filter(pc.equal(frames["outcome"], FAILED))
 

@@ -66,7 +66,7 @@ class _KeyCounts:
             self.topics = set(sorted(self.topics)[: self.most])
 
     def add(self, lengths: Numbers, hashes: Numbers, texts: Numbers | None) -> None:
-        """Add values that are not null. Without ``texts``, all of them are UTF-8."""
+        """Add values that are not null. Without ``texts``, all values are UTF-8."""
         if not len(lengths):
             return
         self.values += len(lengths)
@@ -200,7 +200,7 @@ class RecordHeaderSums:
     def __init__(self) -> None:
         self._keys: dict[str, _KeyCounts] = {}
         self._rest = _KeyCounts()
-        # This is set when there were too many keys. Keys after it in alphabetical order are not
+        # The last kept key, if there were too many keys. Later keys in alphabetical order are not
         # kept.
         self._last_kept: str | None = None
 
@@ -335,7 +335,7 @@ def add_up(_table: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
 class HeadersByClient:
     """Exact sums of records and headers by topic, message, client and key, of any size.
 
-    Records that did not decode do not count, and neither do control records.
+    Control records and records that did not decode do not count.
     """
 
     def __init__(self) -> None:

@@ -7,9 +7,9 @@ Beyond that, rows are written to an unnamed file in `BUCKETS` parts, divided by 
 read part by part at the end. In this way, a hundred gigabytes of rows need two gigabytes of memory.
 
 Many clients send SASL requests with a different client id from other requests, or with no client
-id. On one connection, both belong to the same client. Requests that only open a connection
-therefore count for the client that sends the other requests. Each connection counts once, for the
-client that sends most requests on it.
+id. On one connection, both kinds of requests belong to the same client. Requests that only open a
+connection therefore count for the client that sends the other requests. Each connection counts
+once, for the client that sends most requests on it.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class ConnectionRows:
         return spilled + self._rows[name].count
 
     def merge(self, other: ConnectionRows) -> None:
-        """Add the rows of another task. They must be in memory."""
+        """Add the rows of another task. These rows must be in memory."""
         for name, rows in other._rows.items():
             self.add(name, rows.united())
 
@@ -230,10 +230,9 @@ def attributed(rows: pa.RecordBatch, kind: RowKind) -> pa.RecordBatch:
 def owning(rows: pa.RecordBatch) -> Numbers:
     """Return the index of one row per connection, sent by the client that owns the connection.
 
-    The owner has sent most of the requests that do not open the connection. If several clients have
-    sent as many, a client with a client id comes first. After that, the number of all requests
-    decides, and then alphabetical order. If the owner has several software names, the name with the
-    most requests is used.
+    The owner has sent most of the requests that do not open the connection. In a tie, a client with
+    a client id comes first. After that, the number of all requests decides, and then alphabetical
+    order. If the owner has several software names, the name with the most requests is used.
     """
     if not len(rows):
         return np.zeros(0, np.int64)

@@ -1,4 +1,4 @@
-"""Sums over tagged fields: which of them were in the traffic, and how large they were."""
+"""Sums over the tagged fields in the traffic: their numbers and their sizes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Write the findings of an audit as rows, as CSV and as JSON, all with the same columns.
 
 A spreadsheet interprets a cell that begins with "=" as a formula, even if it is quoted, and a
-client id may begin with "=". In files for people, the string gets an apostrophe in front of it,
-because spreadsheets mark text in this way. Numbers remain numbers, even if they are texts ("-1"). A
-program would read the apostrophe as part of the value, so files for programs do not have it.
+client id may begin with "=". In files for people, an apostrophe precedes such a string, because
+spreadsheets mark text in this way. Numbers remain numbers, even if they are texts ("-1"). A program
+would read the apostrophe as part of the value, so files for programs do not have it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from flexwire.facts.captures import AddedTags, SampledCaptures
 
 
-# Characters that begin a formula, or that are skipped before one. A few programs also accept wide
-# forms.
+# Characters that begin a formula, or that are skipped before a formula. A few programs also accept
+# the wide forms of these characters.
 _BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
@@ -41,7 +41,7 @@ def to_csv(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return CSV for people: a header and a line for each row. Lines end with CR LF.
 
     Times are in ISO 8601, the items of lists are separated by spaces, and unknown values are empty.
-    A text that a spreadsheet would interpret as a formula gets an apostrophe in front of it.
+    An apostrophe precedes a text that a spreadsheet would interpret as a formula.
     """
     return _written([names, *([cell(value) for value in row] for row in rows)], "\r\n")
 
@@ -49,7 +49,7 @@ def to_csv(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 def to_tool_csv(rows: Iterable[Sequence[Any]], names: Sequence[str] = ()) -> str:
     """Return CSV for a program: a line for each row, ending with LF, and unchanged values.
 
-    It has a header only if ``names`` are given. Kafka's tools take such a file with
+    The CSV has a header only if ``names`` are given. Kafka's tools read such a file with
     ``--from-file``:
 
     >>> print(to_tool_csv([("orders", 0, -1), ('a "b", c', 1, None), ("=x", 2, "-1")]), end="")

@@ -472,7 +472,7 @@ def time_spec(slices: Sequence[TimeSlice], size: ChartSize, unit: str) -> dict[s
 def _clock(milliseconds: float) -> str:
     """Return the format of times on an axis of this length.
 
-    It is only as fine as the ticks need.
+    The format is only as precise as the ticks require.
     """
     for limit, form in ((5_000, "%H:%M:%S.%L"), (600_000, "%H:%M:%S"), (86_400_000, "%H:%M")):
         if milliseconds <= limit:
@@ -509,7 +509,7 @@ _LETTER: Final = 7
 
 
 def bars(summary: str, rows: Sequence[Bar]) -> Chart:
-    """Draw bars in order, with labels next to them on wide screens, above them on narrow ones."""
+    """Draw bars in order, with labels beside them (wide screens) or above them (narrow screens)."""
     return Chart(_bars_svg(rows, _WIDE), _bars_svg(rows, _NARROW), summary)
 
 

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 def clients(facts: Facts) -> int:
     """Return the number of clients on the page.
 
-    It is the audit's number if the audit judges all.
+    This is the audit's number if the audit judges all clients.
     """
     judged = _parties(facts, "client")
     return facts.totals.clients if judged is None else len(judged)
 
 
 def _parties(facts: Facts, *roles: str) -> dict[object, int] | None:
-    """Return the parties with these roles and their connections. None if some were left out."""
+    """Return the parties with these roles and their connections, or None if any were left out."""
     audit = facts.audit
     is_whole = not (audit.left_out.clients or audit.left_out.findings or FINDINGS in facts.left_out)
     if not (audit.findings and is_whole):
@@ -53,7 +53,10 @@ def about_clients(facts: Facts) -> list[str]:
 
 
 def about_connections(facts: Facts) -> str:
-    """Return a sentence about connections without a client. It is empty if there are none."""
+    """Return a sentence about connections without a client.
+
+    The sentence is empty if there are no such connections.
+    """
     parties = _parties(facts, "client", "broker", "controller")
     if parties is None:
         return ""

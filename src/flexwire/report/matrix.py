@@ -41,7 +41,7 @@ SYMBOLS: dict[str, str] = {
 class MatrixCell:
     """The versions of one API that a client used, lowest first.
 
-    If there are many, only the worst.
+    If there are many versions, only those with the worst verdicts are listed.
     """
 
     uses: tuple[VersionUse, ...]
@@ -50,7 +50,10 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """A client. ``cells`` contains the versions that it used, for each API in the matrix."""
+    """A client.
+
+    ``cells`` contains the versions that the client used, for each API in the matrix.
+    """
 
     client: Client
     worst: Verdict
@@ -102,7 +105,10 @@ def use_order(use: VersionUse) -> tuple[int, int, str, int, int]:
 
 
 def by_client(facts: Facts) -> dict[Client, list[VersionUse]]:
-    """Return the versions that each client used. Clients without readable requests have none."""
+    """Return the versions that each client used.
+
+    Clients without readable requests have no versions.
+    """
     uses: dict[Client, list[VersionUse]] = {entry.client: [] for entry in facts.clients}
     for use in facts.version_uses:
         uses.setdefault(use.client, []).append(use)

@@ -154,7 +154,7 @@ def _view(facts: Facts, room: _PageRoom, pictures: _PictureCache) -> dict[str, A
 
 @dataclass(frozen=True, slots=True)
 class _PictureCache:
-    """The pictures. Each is drawn only once, because drawing takes longest."""
+    """The pictures. Each picture is drawn only once, because drawing takes longest."""
 
     drawn: dict[str, charts.Chart | None]
     answers: dict[str, charts.Chart | None]

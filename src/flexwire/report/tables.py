@@ -57,7 +57,7 @@ class ReportCell:
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """A table in the report. ``more`` is the number of rows that it leaves out."""
+    """A table in the report. ``more`` is the number of rows that the table leaves out."""
 
     caption: str
     columns: tuple[ReportColumn, ...]
@@ -114,7 +114,10 @@ def size(value: int | None) -> ReportCell:
 
 
 def frame_size(facts: Facts, value: int) -> ReportCell:
-    """Return the cell for bytes in frames. They are unknown if only request logs were given."""
+    """Return the cell for bytes in frames.
+
+    The bytes are unknown if only request logs were given.
+    """
     return size(value if has_sizes(facts) else None)
 
 
@@ -124,13 +127,16 @@ def latency(value: float) -> ReportCell:
 
 
 def text(value: str, note: str = "") -> ReportCell:
-    """Return the cell for a foreign text, cut to fit the page, with more of it as its title."""
+    """Return the cell for a foreign text, cut to fit the page, with a longer part as its title."""
     short = units.shorten(value, 60)
     return ReportCell(short, units.shorten(value, TITLE_LIMIT) if short != value else "", note=note)
 
 
 def versions(numbers: tuple[int, ...]) -> ReportCell:
-    """Return the cell for API versions, with runs joined. It sorts by the lowest version."""
+    """Return the cell for API versions, with runs joined.
+
+    The cell is sorted by the lowest version.
+    """
     return ReportCell(units.ranges(numbers) or units.DASH, sort=min(numbers, default=-1))
 
 
@@ -230,8 +236,8 @@ def latency_table(facts: Facts) -> ReportTable:
         ReportColumn("Max"),
     )
     measured = [(api, api.latency) for api in facts.apis if api.latency is not None]
-    # APIs whose requests may wait for records come last, because waiting for records is not
-    # slowness.
+    # APIs whose requests may wait for records come last, because a request that waits for records
+    # is not slow.
     order = sorted(measured, key=lambda item: (item[0].may_wait, -item[1].p99_ms, item[0].api_key))
     caption = "Latencies per API, the slowest first; APIs that may wait for records come last"
     return build(caption, columns, order, row)

@@ -153,7 +153,9 @@ def test_the_report_says_how_it_was_decided(by_evidence: Analysis, given: Analys
     assert "No broker was specified" in page
     assert "Not Kafka: 4 connections" in page
     assert "10.0.0.7:7001" in page
-    assert "if one of its ends was given as a broker: port 9092." in given.report.read_text()
+    assert (
+        "if one of its endpoints was specified as a broker: port 9092." in given.report.read_text()
+    )
 
 
 def test_a_damaged_frame_of_a_kafka_connection_is_a_failure_of_it(

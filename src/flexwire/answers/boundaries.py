@@ -27,8 +27,8 @@ COLUMNS: Final = (
     Column(_BEFORE, pa.string(), "the previous analysis, in which these connections began",
            heading="Before"),
     Column("connections", pa.int64(),
-           "the number of connections that continue; an answer counts a connection that was cut "
-           "once in each of the two analyses",
+           "the number of connections that continue; other answers count such a connection twice, "
+           "once in each analysis",
            heading="Connections"),
     Column("unanswered_requests", pa.int64(),
            "requests on these connections that have no response in the previous analysis",

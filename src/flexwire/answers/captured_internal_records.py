@@ -161,9 +161,9 @@ ANSWER = Answer(
         "The records that coordinators wrote during the capture, by kind of record and by group or "
         "transaction. These records do not show the whole state of the coordinators."
     ),
-    advice="If a group commits far more often than other groups, it commits too often. Check the "
-    "setting auto.commit.interval.ms, and check whether the group commits after each record. If "
-    "there are many records about the members of a group, the group rebalances often.",
+    advice="If a group commits far more often than other groups, it probably commits too often. "
+    "Check the setting auto.commit.interval.ms, and check whether the group commits after each "
+    "record. If there are many records about the members of a group, the group rebalances often.",
     row="a kind of record and its group or transaction",
     columns=COLUMNS,
     order=("-records", "topic", "source", "message", "type", "group", "transactional_id"),

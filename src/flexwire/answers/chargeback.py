@@ -262,7 +262,7 @@ def labelled_chargeback(path: str | Path) -> Ask:
 ANSWER: Final = Answer(
     name="chargeback",
     place=10,
-    question="How many bytes does each client move, and for which topics?",
+    question="How many bytes does each client send and receive, and for which topics?",
     meaning=(
         "Bytes on the wire by day, client and topic. A topic's bytes are the bytes of its record "
         "batches. The other bytes of a client's frames have no topic. A client can have several "

@@ -172,12 +172,12 @@ def cluster_brokers(tables: AnalysisTables) -> DataFrame | None:
 ANSWER = Answer(
     name="cluster_brokers",
     place=300,
-    question="Which brokers does the cluster have, and which partitions does each hold?",
+    question="Which brokers does the cluster have, and how many partitions does each broker hold?",
     meaning=(
         "Brokers in the cluster's metadata. Brokers that are fenced, or missing from an ISR, come "
         "first."
     ),
-    advice="If a broker is fenced although it should be running, start it. Never unregister or "
+    advice="If a fenced broker should be running, start that broker. Never unregister or "
     "wipe a broker that is the "
     "last in an ISR, because other replicas may lack acknowledged records. Move the "
     "replicas of such a broker first, and check that the reassignment is complete. Spread "

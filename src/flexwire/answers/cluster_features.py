@@ -83,7 +83,7 @@ def controllers(state: ClusterState) -> DataFrame:
 _TIME: Final = pa.timestamp("us", "UTC")
 COLUMNS = (
     Column("feature", pa.string(), "the feature", heading="Feature", is_about=True),
-    Column("level", pa.int16(), "the level of the feature; 0 means that it is off",
+    Column("level", pa.int16(), "the level of the feature; 0 means that the feature is off",
            heading="Level"),
     Column("supported_level", pa.int16(),
            "the highest level that is supported by all brokers and controllers that list the "
@@ -128,7 +128,7 @@ def cluster_features(tables: AnalysisTables) -> DataFrame | None:
 ANSWER = Answer(
     name="cluster_features",
     place=310,
-    question="Which features are on in the cluster, and which could be?",
+    question="Which features are enabled in the cluster, and which could be enabled?",
     meaning="The levels of features in the cluster's metadata, and the highest level that all "
     "brokers and controllers support.",
     advice=(

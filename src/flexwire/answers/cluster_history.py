@@ -40,8 +40,8 @@ VIEW_COLUMNS: Final = (
     Column(
         "is_election",
         pa.bool_(),
-        "whether a leader was elected, even if it is the same broker again; false if the partition "
-        "lost its leader in this change",
+        "whether a leader was elected, even if the same broker was elected again; false if the "
+        "partition lost its leader in this change",
         heading="Elected",
     ),
     *CHANGE_COLUMNS,

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _LISTS: Final = ("replicas", "isr", "elr", "adding_replicas", "removing_replicas")
 _MIN_ISR: Final = "min.insync.replicas"
 _NOT_SET: Final = (
-    "if neither the topic nor a broker has min.insync.replicas as a dynamic configuration: the "
-    "configuration files of brokers may set it, and Kafka's default is 1"
+    "if neither the topic nor a broker sets min.insync.replicas dynamically; the configuration "
+    "files of brokers may still set this value, and Kafka's default is 1"
 )
 _VIEW: Final = {column.name: column for column in OF_PARTITIONS}
 COLUMNS = (
@@ -45,8 +45,8 @@ COLUMNS = (
            "the effective min.insync.replicas of the partition, at most its number of replicas",
            _NOT_SET),
     Column("min_isr_source", pa.string(),
-           'the dynamic configuration that sets min.insync.replicas: "topic", "broker" or '
-           '"cluster"',
+           'the level of the dynamic configuration that sets min.insync.replicas: "topic", '
+           '"broker" or "cluster"',
            _NOT_SET),
     Column("is_under_min_isr", pa.bool_(),
            "whether the ISR has fewer than ``min_isr`` brokers; if so, the leader rejects records "
@@ -105,14 +105,14 @@ def with_min_isr(placed: DataFrame, state: ClusterState) -> DataFrame:
 ANSWER = Answer(
     name="cluster_partitions",
     place=280,
-    question="Which brokers have each partition, and which partitions have no leader or too few "
+    question="Which brokers hold each partition, and which partitions have no leader or too few "
     "replicas?",
     meaning="Partitions in the cluster's metadata: first those without a leader, then those with "
     "too few replicas in the ISR, then those that are moving.",
     advice=(
-        "If a partition has no leader, start its brokers: first the brokers of the ISR, then those "
-        "of the ELR. An unclean election (kafka-leader-election) loses records permanently if "
-        "only other replicas had them."
+        "If a partition has no leader, start its brokers: first the brokers in the ISR, then the "
+        "brokers in the ELR. An unclean election (kafka-leader-election) loses records "
+        "permanently if only other replicas had them."
     ),
     row="a partition",
     columns=COLUMNS,

@@ -84,7 +84,7 @@ def cluster_quotas(tables: AnalysisTables) -> DataFrame | None:
 ANSWER = Answer(
     name="cluster_quotas",
     place=350,
-    question="Which clients have a quota, and how high is it?",
+    question="Which clients have quotas, and how high are these quotas?",
     meaning="Quotas of clients in the cluster's metadata.",
     advice="Compare each quota with the bytes that the client moves (chargeback), and with the "
     "throttle times in responses. Brokers slow down a client that reaches its quota.",

@@ -44,7 +44,7 @@ COLUMNS = (
            "partitions with exactly min.insync.replicas brokers in the ISR", heading="At min ISR"),
     Column("min_isr_unknown", pa.int64(),
            "partitions whose min.insync.replicas is unknown, because only the configuration files "
-           "of brokers may set it",
+           "of brokers can set this value",
            heading="Min ISR not known"),
 )  # fmt: skip
 

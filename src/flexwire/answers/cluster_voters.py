@@ -28,7 +28,7 @@ _VOTER: Final = {field.name: field.type for field in QUORUM.field("voters").type
 _STATIC: Final = "for static voters, or if the kraft.version is unknown"
 NOT_SAID: Final = (
     "no record lists the voters: with kraft.version 0, the setting controller.quorum.voters of "
-    "each controller lists them"
+    "each controller lists the voters"
 )
 VIEW_COLUMNS: Final = (
     Column("voter", pa.int32(), "the voter's id", "if the voters are unknown"),

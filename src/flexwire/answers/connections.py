@@ -48,7 +48,7 @@ COLUMNS: Final = (
     Column("most_opened_per_minute", pa.int64(), (
         "the highest number of connections that were opened in one minute"
     ),
-           heading="Most in a minute"),
+           heading="Most per minute"),
     Column(
         "short_lived", pa.int64(),
            "connections that were closed within this number of seconds after they were opened"
@@ -298,8 +298,9 @@ ANSWER: Final = Answer(
     name="connections",
     place=100,
     question="Which clients open and lose connections?",
-    meaning="The number of connections that each client opens, how long it keeps them, and how "
-    "they end. The idle time of a connection is the sum of its pauses of a second or more.",
+    meaning="The number of connections that each client opens, how long the client keeps these "
+    "connections, and how they end. The idle time of a connection is the sum of its pauses of a "
+    "second or more.",
     advice=(
         "If a client opens many short-lived connections, change the client so that it keeps one "
         "connection open. If brokers close connections without answering a request, check the "

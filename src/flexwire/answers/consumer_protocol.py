@@ -440,7 +440,7 @@ ANSWER: Final = Answer(
         "Which groups can move to the consumer protocol, and which move by default with Kafka 5.0?"
     ),
     meaning=(
-        "A verdict for each group on whether it can move to the protocol of KIP-848. Beginning "
+        "A verdict on whether each group can move to the consumer protocol (KIP-848). Beginning "
         "with Kafka 5.0, Java's KafkaConsumer will use this protocol by default. No other client "
         "will use this protocol by default. The traffic shows neither the policy, limits and "
         "assignors of the broker nor subscriptions by pattern."

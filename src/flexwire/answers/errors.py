@@ -197,7 +197,7 @@ def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | 
 ANSWER: Final = Answer(
     name="errors",
     place=40,
-    question="Which errors did brokers return, to whom, and when?",
+    question="Which errors did brokers return, to which clients, and when?",
     meaning=(
         "Error codes in responses by client, API and topic. A response has one error code for "
         "each partition or topic that failed."

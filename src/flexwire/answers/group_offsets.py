@@ -80,7 +80,7 @@ COLUMNS = (
            "consumer beyond that offset, such as a consumer with read_uncommitted",
            "if one of the two offsets is null, or if the committed offset is beyond the end of "
            "the partition",
-           heading="To the stable offset"),
+           heading="Lag to stable offset"),
 )  # fmt: skip
 
 

@@ -119,10 +119,10 @@ ANSWER: Final = Answer(
     name="group_protocols",
     place=225,
     question="Which groups in the coordinators' logs cannot move to the consumer protocol?",
-    meaning="A verdict for each group on whether it can move to the protocol of KIP-848, from the "
-    "records of its coordinator: the protocol type, and the user data of assignments. Beginning "
-    "with Kafka 5.0, Java's KafkaConsumer will use this protocol by default. No other client will "
-    "use this protocol by default.",
+    meaning="A verdict on whether each group can move to the consumer protocol (KIP-848), from "
+    "the records of the group's coordinator: the protocol type, and the user data of assignments. "
+    "Beginning with Kafka 5.0, Java's KafkaConsumer will use this protocol by default. No other "
+    "client will use this protocol by default.",
     advice="Begin with the groups that are blocked. For the other groups, analyze a capture or a "
     "request log of their clients, because the coordinators' log does not contain the "
     "software of clients.",

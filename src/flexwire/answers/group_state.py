@@ -26,7 +26,7 @@ _NO_COMMIT: Final = "if the group has committed no offset"
 COLUMNS = (
     Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("type", pa.string(), "classic, consumer, share or streams",
-           "for a group that only commits offsets, and has no record of its own", heading="Type"),
+           "for a group that only commits offsets and has no record of its own", heading="Type"),
     Column("members", pa.int64(), "its members", "if ``type`` is null", heading="Members"),
     Column("topic", pa.string(), "a topic for which the group has committed offsets", _NO_COMMIT,
            heading="Topic", is_about=True),
@@ -57,7 +57,7 @@ COLUMNS = (
     Column("stable_lag", pa.int64(),
            "the sum of the lags from the commits to the last stable offsets, at which consumers "
            "with read_committed stop", "if ``lag`` is null, or if ``--as-of`` gives offsets",
-           heading="To the stable offsets"),
+           heading="Lag to stable offsets"),
 )  # fmt: skip
 
 

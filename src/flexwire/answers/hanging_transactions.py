@@ -53,8 +53,9 @@ COLUMNS = (
            heading="Why"),
     Column("is_known", pa.bool_(),
            "false if no log of a coordinator contains the transaction, and not all partitions of "
-           "__transaction_state were read: another coordinator may know it. If the logs were "
-           "copied one after the other while brokers were running, the value true proves nothing",
+           "__transaction_state were read: another coordinator may know the transaction. If the "
+           "logs were copied one after the other while brokers were running, the value true "
+           "proves nothing",
            heading="All coordinators read"),
 )  # fmt: skip
 
@@ -96,10 +97,9 @@ ANSWER = Answer(
     "transaction, and compaction stops at this offset.",
     advice=(
         "If a transaction is past its timeout, check whether its coordinator is running. Before "
-        "you "
-        "abort a transaction that no coordinator knows, check that 'kafka-transactions "
-        "find-hanging' lists it too. After an abort, consumers with read_committed never get the "
-        "records of the transaction."
+        "you abort a transaction that no coordinator knows, check that 'kafka-transactions "
+        "find-hanging' also lists the transaction. After an abort, consumers with read_committed "
+        "never get the records of the transaction."
     ),
     row="a transaction and partition",
     columns=COLUMNS,

@@ -80,7 +80,7 @@ COLUMNS: Final = (
            heading="Messages"),
     Column("message_share", pa.float64(),
            "these messages as a share of all messages that could have the tag",
-           heading="Of those that could"),
+           heading="Share of messages"),
     Column("api_names", pa.list_(pa.string()), "their APIs, ascending", heading="APIs"),
     Column("values", pa.int64(),
            f"the number of different values; approximate from {MOST:,} on",

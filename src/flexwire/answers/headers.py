@@ -31,7 +31,7 @@ _JUDGED: Final = {
     name: condition for name, convention in CONVENTIONS.items() if (condition := convention.in_bulk)
 }
 _READS_AS: Final = "the convention that all of these values follow: " + "; ".join(
-    f'"{name}", {judgement.meaning}' for name, judgement in _JUDGED.items()
+    f'"{name}" ({judgement.meaning})' for name, judgement in _JUDGED.items()
 )
 _SUMS: Final = pa.schema(
     [

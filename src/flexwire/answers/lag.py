@@ -89,7 +89,7 @@ COLUMNS: Final = (
            "with read_committed receives no records beyond this offset", f"{_NO_END}, or if this "
            f"fetch also requested uncommitted records"),
     Column("stable_lag", pa.int64(), "how far the last commit was behind the last stable offset",
-           "if the end of the partition is null", heading="To the stable offset"),
+           "if the end of the partition is null", heading="Lag to stable offset"),
     Column("reads_committed", pa.bool_(),
            "whether the client's last fetch requested only committed records; for commits in "
            "transactions, the last fetch of any client on the producer's host",
@@ -278,11 +278,11 @@ ANSWER: Final = Answer(
     place=120,
     question="How far are the commits of groups behind the ends of their partitions?",
     meaning="The offset of each client's last commit, and the high watermark in the response to "
-    "its last fetch before this commit. A commit in a transaction counts only when the transaction "
-    "is committed.",
+    "the client's last fetch before this commit. A commit in a transaction counts only when the "
+    "transaction is committed.",
     advice="If the lag grows from capture to capture, add members to the group, or make the "
-    "processing of records faster. If only one partition has a lag, check whether some keys in it "
-    "occur much more often than others.",
+    "processing of records faster. If only one partition has a lag, check whether some keys in "
+    "this partition occur much more often than others.",
     row="a group, client and partition",
     columns=COLUMNS,
     order=(

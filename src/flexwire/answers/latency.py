@@ -55,8 +55,8 @@ COLUMNS: Final = (
     Column("address", pa.string(), "the client's host"),
     Column(
         "waited", pa.bool_(),
-           "whether these are fetches that the broker answered only after their maximum wait time, "
-           "because it had fewer bytes than they requested",
+           "whether these are fetches that the broker answered only after their maximum wait "
+           "time, because too few bytes were available",
     heading="Waited for records",
 ),
     Column("responses", pa.int64(), "the number of responses", heading="Responses"),
@@ -66,7 +66,8 @@ COLUMNS: Final = (
     *(
         Column(f"p{percent}_us", pa.int64(), f"{percent} % of the requests took no longer than "
                "this",
-               f"for fewer than {least_of(percent)} responses, because it would equal ``max_us``",
+               f"for fewer than {least_of(percent)} responses, because this value would equal "
+               "``max_us``",
                heading=f"{percent} % within")
         for percent in _PERCENTS[1:]
     ),
@@ -463,8 +464,8 @@ ANSWER: Final = Answer(
         "in separate rows. If a request waited because its client was throttled, the latency "
         "excludes this time."
     ),
-    advice="Compare brokers for the same API and client. To look up the slowest response, use its "
-    "connection and frame in the table of frames.",
+    advice="Compare brokers for the same API and client. To examine the slowest response, look "
+    "up its connection and frame in the table of frames.",
     row="an API, broker and client",
     columns=COLUMNS,
     order=("waited", "-p99_us", "-max_us", "api_name", "broker", "client_id", "address"),

@@ -57,11 +57,12 @@ COLUMNS = (
     Column("sampled_share", _DOUBLE, "the sampled bytes as a share of ``bytes``", heading="Sample"),
     Column("sampled_records", _LONG, "the records in the sample"),
     Column("written_bytes", _LONG,
-           "the bytes of the sample when it was written with this combination"),
+           "the bytes of the sample, written again with this combination"),
     Column("producer_batch_size", _LONG,
-           "the batch.size with which a Java producer puts about as many records into a batch; "
-           "the producer compares batch.size with the estimated size of the compressed batch, "
-           "plus 5 %, plus the size of the next record before compression", _UNWRITTEN,
+           "the batch.size with which a Java producer collects about ``batch_size`` bytes of "
+           "records in a batch; the producer compares batch.size with the estimated size of the "
+           "compressed batch, plus 5 %, plus the size of the next record before "
+           "compression", _UNWRITTEN,
            heading="batch.size", kind="setting"),
     Column("advice", _STRING, "the advice for the producers of the topic",
            "in all rows except the row of rank 1",

@@ -262,15 +262,15 @@ ANSWER: Final = Answer(
     name="share_deliveries",
     place=140,
     question=(
-        "How many records did the members of share groups get, and how many of these records had "
-        "been delivered before?"
+        "How many records did the members of share groups receive, and how many of these records "
+        "had been delivered before?"
     ),
     meaning="For each member of a share group: the offsets that it acquired, how many of these "
     "offsets had been delivered before, and how the member acknowledged them.",
     advice=(
-        "If many records are delivered again, check how many records members release, and "
-        "whether members take longer than group.share.record.lock.duration.ms. Kafka does not "
-        "deliver rejected records again."
+        "If many records are delivered again, check how many records members release, and whether "
+        "members take longer than group.share.record.lock.duration.ms to acknowledge records. "
+        "Kafka does not deliver rejected records again."
     ),
     row="a member of a share group and topic",
     columns=COLUMNS,

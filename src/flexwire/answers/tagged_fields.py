@@ -220,8 +220,9 @@ ANSWER = Answer(
     name="tagged_fields",
     place=80,
     question="Which tagged fields are sent, and who sends unknown tags?",
-    meaning="Each tagged field by message, place and client software, with the number of messages "
-    "that contain it, and its size. If a field has no name, the catalog does not know its tag.",
+    meaning="Each tagged field by message, place and client software, with the number of "
+    "messages that contain the field, and the size of the field. If a field has no name, the "
+    "catalog does not know its tag.",
     advice="If a client sends unknown tags, ask the owners of the client what the tags mean. In "
     "a later release of Kafka, the same tag may have another meaning.",
     row="a tagged field and client software",

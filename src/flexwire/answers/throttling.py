@@ -255,8 +255,8 @@ ANSWER: Final = Answer(
     advice=(
         "Raise the quota of the client, or make the client send less. In producers, use larger "
         "batches and a codec. Configure consumers to fetch less often. If a client sends requests "
-        "too early, use a newer release of its library. The answer cluster_quotas lists the "
-        "quotas, from the log of a controller."
+        "too early, use a newer release of the client library. The answer cluster_quotas lists "
+        "the quotas, from the log of a controller."
     ),
     row="a client id at a host, broker and API",
     columns=COLUMNS,

@@ -38,7 +38,7 @@ _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
 COLUMNS = (
     Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("type", pa.string(), "classic, consumer, share or streams",
-           "for a group that only commits offsets, and has no record of its own", heading="Type"),
+           "for a group that only commits offsets and has no record of its own", heading="Type"),
     Column("topics", pa.list_(pa.string()),
            "the topics for which the group has committed offsets, or for which a share group has "
            "a state", heading="Topics"),

@@ -45,7 +45,7 @@ def about_clients(facts: Facts) -> list[str]:
     every = sum(client.connections for client in facts.clients)
     if "clients" not in facts.left_out and every > facts.totals.connections:
         sentences.append(
-            f"The rows add up to {units.count(every)} connections, but the capture has "
+            f"The rows add up to {units.count(every)} connections, but the capture contains "
             f"{units.count(facts.totals.connections)}: a connection whose requests have several "
             "client ids counts in the row of each of these clients."
         )

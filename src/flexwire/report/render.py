@@ -217,11 +217,14 @@ def decision(connections: ConnectionFacts) -> str:
 
     >>> from flexwire.facts.facts import ConnectionFacts
     >>> decision(ConnectionFacts(given=("port 9092",)))
-    'A connection counts as Kafka if one of its ends was given as a broker: port 9092.'
+    'A connection counts as Kafka if one of its endpoints was specified as a broker: port 9092.'
     """
     if connections.given:
         ends = ", ".join(connections.given)
-        return f"A connection counts as Kafka if one of its ends was given as a broker: {ends}."
+        return (
+            "A connection counts as Kafka if one of its endpoints was specified as a broker: "
+            f"{ends}."
+        )
     return (
         "No broker was specified, so a connection counts as Kafka if some of its bytes can be "
         "read as Kafka's protocol, such as a request that decodes by its spec."

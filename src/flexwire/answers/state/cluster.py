@@ -68,7 +68,8 @@ CHANGE_COLUMNS: Final = (
     Column(
         "is_committed",
         pa.bool_(),
-        "whether that record is committed: a majority of the quorum has stored it",
+        "whether that record is committed, which means that a majority of the quorum has stored "
+        "the record",
         "if the files do not show this, and committed_to was not given",
     ),
 )

@@ -69,7 +69,7 @@ def boundaries(tables: AnalysisTables) -> DataFrame | None:
 def _cut(connections: DataFrame) -> DataFrame:
     """Return the connections that were cut.
 
-    Each row has the later row of a connection, and the key of its earlier row.
+    Each row contains the later row of a connection, and the key of the earlier row.
     """
     ends = Window.partitionBy("client", "broker").orderBy("first_time", ANALYSIS, "connection")
     state = F.struct(*connection_key(connections.columns), "closed_by", "is_kafka")

@@ -121,7 +121,7 @@ def _part(tables: AnalysisTables, frames: DataFrame) -> DataFrame:
 
     A request that may be answered later has a separate row.
 
-    Such a row has the key of the request in its columns. In all other rows these columns are null.
+    Such a row contains the key of the request. In all other rows these columns are null.
     """
     parts = [_frames(frames)]
     carried = carried_topics(tables)
@@ -206,7 +206,7 @@ def _frames(frames: DataFrame) -> DataFrame:
     is_answered = F.coalesce("answered", F.lit(False))
     is_late = carries & (is_answered | ~is_request)
     is_counted = F.when(is_late, ~is_request & F.col("latency_us").isNotNull())
-    # A later analysis may contain the response. In that case the request does not count here.
+    # A later analysis may contain the response. If it does, the request does not count here.
     is_open = carries & is_request & ~is_answered if ANALYSIS in frames.columns else F.lit(False)
     open_key = [
         F.when(is_open, F.col(name) if name in frames.columns else F.lit(None))

@@ -64,8 +64,8 @@ def with_effective(placed: DataFrame, state: ClusterState, config: str) -> DataF
     ``placed`` has ``topic`` and ``leader``. As in Kafka, the topic's own value comes first, then
     the value of the leader ("broker"), then the value of all brokers ("cluster"). If none of them
     is set, both columns are null: the value then comes from the brokers' files or from Kafka's
-    defaults, and the log contains neither. If single brokers have their own values, the value is
-    also unknown for a partition without a leader.
+    defaults, and the log contains neither. If some brokers have their own values, the value is also
+    unknown for a partition without a leader.
     """
     values = configs(state).where((F.col("name") == config) & F.col("value").isNotNull())
     is_broker = F.col("resource_type") == RESOURCES[_OF_BROKER]
@@ -101,7 +101,7 @@ def configs(state: ClusterState) -> DataFrame:
     is_config = F.col(CONFIG).isNotNull()
     topic_id = F.coalesce(f"{TOPIC}.topic_id", f"{REMOVED}.topic_id")
     resource = F.col(f"{CONFIG}.resource_name")
-    # A record that removes a topic has only the topic's id.
+    # A record that removes a topic contains only the topic's id.
     of_topic = Window.partitionBy(F.coalesce(topic_id, resource))
     name = F.max(F.when(~is_config, F.col(f"{TOPIC}.name"))).over(of_topic)
     rows = rows.withColumns(

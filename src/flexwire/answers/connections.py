@@ -215,7 +215,7 @@ def _connection_rows(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
 def _part(tables: AnalysisTables) -> DataFrame:
     """Return the facts from the frames of each connection on each day.
 
-    ``unanswered`` are the requests without a response. A later analysis may have the response.
+    ``unanswered`` are the requests without a response. A later analysis may contain the response.
     """
     frames = tables.frames
     moment = F.unix_micros("time")

@@ -113,9 +113,9 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
 def _part(tables: AnalysisTables, width: int = _MINUTE_US) -> DataFrame | None:
     """Return the responses by day, time, client, code and field, or None if there are no errors.
 
-    ``topics`` has the topics of a response with that code, and how often the code occurs for each
-    topic. A name and an id may mean the same topic, so only the total can find responses with a
-    topic twice.
+    ``topics`` contains the topics of a response with that code, and how often the code occurs for
+    each topic. A name and an id may mean the same topic, so only the total can find responses with
+    a topic twice.
     """
     parts = {
         name: part
@@ -164,7 +164,7 @@ def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 
 def _may_have_errors(tables: AnalysisTables, message: str) -> bool:
-    """Return whether a message has error codes and its table may contain a code other than 0."""
+    """Return whether the table of a message may contain an error code other than 0."""
     codes = [("body", *place.path) for place in error_places(message)]
     return not tables.hold_only(message, codes, NO_ERROR)
 

@@ -99,8 +99,8 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
     Kafka itself puts no tags in headers. All tags in headers come from other software, for example
     a trace id or the name of a forwarder. Only flexible versions can have tags in their headers, so
     ``message_share`` is a share of the messages with such versions. If a tap adds tags, a capture
-    from behind the tap shows them as if clients had sent them. The tap's own captures list the tags
-    that it added.
+    from behind the tap shows the tags as if clients had sent them. The tap's own captures list the
+    tags that it added.
     """
     return _total(_part(tables), tables)
 

@@ -1,4 +1,4 @@
-"""Record headers: which headers records have, how large they are, and how to read their values."""
+"""Record headers: which keys records have, how large the values are, and how to read them."""
 
 from __future__ import annotations
 

@@ -191,10 +191,10 @@ def _tables() -> list[str]:
 def _part(tables: AnalysisTables) -> DataFrame:
     """Return the sums of each day, and the rows that later days need.
 
-    A row without `_KEPT` has the sums of an API, broker and client, and the number of responses
-    with each latency. Each other row is one of three kinds. It is a response whose latency also
-    depends on an earlier day, a request for records without a response on its day, or a throttled
-    response after which the broker may have read nothing until the next day.
+    A row without `_KEPT` contains the sums of an API, broker and client, and the number of
+    responses with each latency. Each other row is one of three kinds. The row is a response whose
+    latency also depends on an earlier day, a request for records without a response on its day, or
+    a throttled response after which the broker may have read nothing until the next day.
     """
     throttled = throttles(tables)
     paused = None if throttled is None else paused_responses(tables, throttled)

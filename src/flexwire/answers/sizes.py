@@ -117,8 +117,8 @@ def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
     """Return each message and version with its size as sent and in each other encoding.
 
     The numbers of messages and clients and the bytes as sent are exact. The sizes in other
-    encodings are the exact numbers of bytes that flexwire would write. The sample has the first 256
-    frames of each connection, and one in 32 of the other frames, in blocks over the whole
+    encodings are the exact numbers of bytes that flexwire would write. The sample contains the
+    first 256 frames of each connection, and one in 32 of the other frames, in blocks over the whole
     connection. With ``whole``, all frames are measured. To estimate a size, the bytes as sent are
     multiplied by the ratio of the measured messages. ``margin_bytes`` assumes that measured
     messages are independent. The margin is too small if neighboring messages are similar. Some

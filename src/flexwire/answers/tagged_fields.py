@@ -153,7 +153,7 @@ def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 
 def _with_uses(message: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the few messages that have tagged fields in their bodies."""
+    """Yield the few messages that contain tagged fields in their bodies."""
     for batch in batches:
         some = batch.filter(pc.greater(pc.list_value_length(batch[_BODIES]), 0))
         if some.num_rows:

@@ -56,7 +56,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFrame | None:
-    """Return each group without members that nobody has used for ``recent``.
+    """Return each group without members that was not used for ``recent``.
 
     Some groups are left out because they may be in use: groups about which something is unknown,
     and groups for which a transaction has a pending commit. Groups that committed less than

@@ -134,10 +134,10 @@ class TlsFacts:
 
     ``opened`` connections were decrypted completely, ``partly`` up to some record, and ``unopened``
     not at all. Tables show the last kind as it was captured. The rarest reasons are left out if
-    there are too many, so ``partly_opened`` and ``not_opened`` have the full counts. ``lost_bytes``
-    is the number of bytes that are missing from the captures. ``unread_bytes`` is the number of TLS
-    bytes after the last decrypted record. ``sources`` may be incomplete, but ``source_files``
-    includes all files.
+    there are too many, so ``partly_opened`` and ``not_opened`` contain the full counts.
+    ``lost_bytes`` is the number of bytes that are missing from the captures. ``unread_bytes`` is
+    the number of TLS bytes after the last decrypted record. ``sources`` may be incomplete, but
+    ``source_files`` includes all files.
     """
 
     opened: int
@@ -161,8 +161,8 @@ Verdict = AuditVerdict | Literal["read"]
 Direction = Literal["request", "response"]
 Side = Literal["produce", "fetch"]
 
-# Four buckets per factor of ten, from 10 microseconds to 100 seconds. They are fine enough to show
-# which Fetch waited, and coarse enough to draw.
+# Four buckets per factor of ten, from 10 microseconds to 100 seconds. These buckets are fine enough
+# to show which Fetch waited, and coarse enough to draw.
 LATENCY_EDGES_MS: tuple[float, ...] = tuple(10 ** (step / 4) for step in range(-8, 21))
 
 

@@ -13,8 +13,8 @@ from flexwire.printable import printable
 
 ELLIPSIS = "\u2026"
 DASH = "\u2013"
-# Any legitimate name is shorter than this. A client id may have 32767 bytes, and a record header
-# key may have more.
+# Any legitimate name is shorter than this. A client id can have 32767 bytes, and a record header
+# key can have more.
 TEXT_LIMIT = 120
 # The longest text in the facts, including hex samples of 512 bytes.
 FACT_LIMIT = 1024

@@ -217,7 +217,7 @@ def _by_connection(rows: pa.RecordBatch) -> pa.TableGroupBy:
 def ids_of_lines_without(rows: pa.RecordBatch) -> dict[str, LoggedIds]:
     """Return the ids of connections that are missing from some of their lines, from partial facts.
 
-    They are the ids that are in the table of connections. A line before the first client id of its
+    These ids are in the table of connections. A line before the first client id of its
     connection gets no client id. If a line was cut before the name of its connection, it belongs to
     no connection.
     """
@@ -353,7 +353,7 @@ MOST_USES_OF_ONE: Final = 20_000
 this number.
 """
 
-# Any odd number is suitable. It combines the hashes of several columns.
+# Any odd number is suitable. This number combines the hashes of several columns.
 _FOLD: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(29)
 

@@ -48,8 +48,8 @@ CLUSTER_ROWS: Final = pa.schema(
         # For `SETS`, the connection on which the request was sent.
         ("connection", _TEXT),
         ("kind", _TEXT),
-        # The configuration or feature. For `SETS`, it has the form that `evidence.configured_of`
-        # reads. It is null if a broker has no feature.
+        # The configuration or feature. For `SETS`, the name has the form that
+        # `evidence.configured_of` reads. The name is null if a broker has no feature.
         ("name", _TEXT),
         # The topic or broker to which the row belongs.
         ("resource", _TEXT),

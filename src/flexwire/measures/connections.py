@@ -36,7 +36,7 @@ class ConnectionSums:
     def __init__(self) -> None:
         self._silent = self._unread = self._nameless = 0
         self._others = self._other_frames = self._other_bytes = 0
-        # Each connection has its sort key. By this key, the largest connections come first.
+        # Each connection is stored with a sort key that puts the largest connections first.
         self._largest: list[tuple[tuple[int, str], OtherConnection]] = []
 
     def add(self, rows: pa.RecordBatch) -> None:

@@ -138,7 +138,7 @@ _WORD = (1 << 64) - 1
 
 
 def hash_of(value: bytes) -> int:
-    """Return an evenly distributed 64-bit hash. It is the same in every process.
+    """Return an evenly distributed 64-bit hash. The hash is the same in every process.
 
     >>> hash_of(b"") == 0, 0 < hash_of(b"a") < 2**64
     (True, True)

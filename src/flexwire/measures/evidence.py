@@ -30,7 +30,7 @@ MECHANISMS_MESSAGE: Final = "SaslHandshakeRequest"
 REPLICAS_MESSAGE: Final = "FetchRequest"
 SOFTWARE: Final = ("client_software_name", "client_software_version")
 PORT: Final = r":\d+$"
-"""Matches the part of an endpoint after its address. An IPv6 address has brackets, because it
+"""Matches the part of an endpoint after its address. An IPv6 address is in brackets, because it
 contains colons.
 """
 SHOWN: Final = 20

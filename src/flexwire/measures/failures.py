@@ -165,7 +165,7 @@ def _failure(row: dict[str, Any]) -> tuple[Key, DecodeFailure]:
         message=row["message"],
         version=row["api_version"],
         reason=row["error"],
-        # Request logs do not have sizes.
+        # Request logs do not contain sizes.
         size=row["size"] or 0,
         sample_hex=WITHHELD if is_withheld else sample,
     )

@@ -196,7 +196,7 @@ class FrameSums:
             return
         columns = {name: coded(rows[name]) for name in _TRAFFIC}
         has_message = np.asarray(rows["message"].is_valid())
-        # Request logs do not have sizes.
+        # Request logs do not contain sizes.
         size = rows["size"].fill_null(0).to_numpy()
         self._add_traffic(rows, columns, has_message, size)
         self._add_times(rows["time"], columns["direction"], size)
@@ -257,7 +257,7 @@ class FrameSums:
         return [self._connections.setdefault(connection, connection) for connection in connections]
 
     def merge(self, other: FrameSums) -> None:
-        """Add the sums of another task. Its slices must have the same width."""
+        """Add the sums of another task. The slices of that task must have the same width."""
         if other._bucket_us != self._bucket_us:
             raise ValueError("expected sums over slices of the same length")
         self._note_time(other._first_us, other._last_us)

@@ -292,8 +292,8 @@ MARKERS: Final = tuple(
 """The keys of record headers that describe how the other headers of a record are written."""
 SUMS: Final = ("all_records", "record_bytes", "records", "headers", "values", "value_bytes")
 """The names of the sums. If ``header`` is null, the sums are the number of records, and the bytes
-of their keys and values. Otherwise they are the numbers of records with the header, of headers, and
-of headers with a value, and the bytes of the values.
+of their keys and values. Otherwise the sums are the numbers of records with the header, of headers,
+and of headers with a value, and the bytes of the values.
 """
 ADDED: Final = pa.schema(
     [

@@ -41,10 +41,10 @@ def edges(bucket: int, most: float) -> tuple[float, float]:
 class LatencySums:
     """The latencies for each api key.
 
-    A percentile is the latency at its rank, counted from the shortest. It is exact while an api key
-    has at most `MOST_DIFFERENT` different latencies. Otherwise all its latencies are rounded to
-    four significant digits, and a percentile is wrong by at most 0.05 %. Count, minimum, maximum
-    and buckets are always exact.
+    A percentile is the latency at its rank, counted from the shortest. A percentile is exact while
+    an api key has at most `MOST_DIFFERENT` different latencies. Otherwise all its latencies are
+    rounded to four significant digits, and a percentile is wrong by at most 0.05 %. Count, minimum,
+    maximum and buckets are always exact.
     """
 
     def __init__(self) -> None:

@@ -156,7 +156,7 @@ class TopicSums:
         self.beyond = 0
         self._topics: dict[TopicKey, _TopicCounts] = {}
         self._rest: dict[Side, _TopicCounts] = {}
-        # Batches that may have rows in other tasks. They are counted last.
+        # Batches that may have rows in other tasks. These batches are counted last.
         self._shared: set[_SharedBatch] = set()
         self._last: _SharedBatch | None = None
         self._is_empty = True

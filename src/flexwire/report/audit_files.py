@@ -3,7 +3,7 @@
 A spreadsheet interprets a cell that begins with "=" as a formula, even if it is quoted, and a
 client id may begin with "=". In files for people, an apostrophe precedes such a string, because
 spreadsheets mark text in this way. Numbers remain numbers, even if they are texts ("-1"). A program
-would read the apostrophe as part of the value, so files for programs do not have it.
+would read the apostrophe as part of the value, so files for programs do not contain it.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ _TOO_FEW = ReportCell(
 
 
 def number(value: int | None, title: str = "") -> ReportCell:
-    """Return the cell for a number. It contains an en dash if the number is unknown."""
+    """Return the cell for a number. The cell contains an en dash if the number is unknown."""
     if value is None:
         return ReportCell(units.DASH, "unknown", -1)
     return ReportCell(units.count(value), title, value)

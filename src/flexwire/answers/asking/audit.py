@@ -89,7 +89,8 @@ def names_in(table_of: Tables, message: str) -> DataFrame | None:
 
 
 def _of_kind(values: Column, kind: str) -> Column:
-    # If a function has two arguments, Spark passes the index too, so this function has only one.
+    # If a function takes two arguments, Spark also passes the index, so this function takes only
+    # one argument.
     return F.transform(values, lambda name: F.struct(F.lit(kind), name)).cast(_NAMES)
 
 

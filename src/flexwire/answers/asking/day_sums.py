@@ -47,7 +47,7 @@ def day_of_time(time: str = "time") -> Column:
 
 
 def all_of(parts: Collection[DataFrame]) -> DataFrame:
-    """Return the rows of several sums. There must be at least one."""
+    """Return the rows of several sums. There must be at least one sum."""
     return reduce(DataFrame.unionByName, parts)
 
 
@@ -91,7 +91,7 @@ def day_task(
 ) -> tuple[list[str], Task, pa.Schema]:
     """Return three values: a task that adds the day to its rows, its columns, and its schema.
 
-    ``task`` reads ``columns`` and returns ``schema``. It is called for one day at a time.
+    ``task`` reads ``columns`` and returns ``schema``. The task is called for one day at a time.
     """
     read = [*columns] if _TIME in columns else [*columns, _TIME]
     with_day = schema.append(pa.field(DAY, pa.date32()))

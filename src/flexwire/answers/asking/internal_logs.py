@@ -181,7 +181,7 @@ class InternalLogs:
 
         At the end of the logs, this is the time of the last record in any internal topic. If
         ``as_of`` is a time, this is that time. If offsets of the topic are given, each partition
-        has its own time, and the latest one is returned.
+        has its own time, and the latest time is returned.
         """
         offsets = self.as_of.of(of)
         there = {partition.partition for partition in self.directories[of.topic].values()}
@@ -357,10 +357,11 @@ def with_stable_lag(commits: DataFrame, logs: InternalLogs, of: InternalTopic) -
     """Add ``stable_offset`` and ``stable_lag`` to commits, null where they are unknown.
 
     ``commits`` has ``topic``, ``partition``, ``offset`` and ``end_offset``, and may have
-    `WATERMARK`. Consumers with ``read_committed`` stop at the last stable offset. That is the first
-    offset of an open transaction, or the offset at which all consumers stop if that is lower. The
-    lag is 0 for a consumer that is already beyond the last stable offset, for example because it
-    reads uncommitted records. The lag is null for a commit that is beyond the end.
+    `WATERMARK`. Consumers with ``read_committed`` stop at the last stable offset. The last stable
+    offset is the first offset of an open transaction, or the offset at which all consumers stop if
+    this offset is lower. The lag is 0 for a consumer that is already beyond the last stable offset,
+    for example because it reads uncommitted records. The lag is null for a commit that is beyond
+    the end.
     """
     open_transactions = open_transactions_of(logs, of)
     if open_transactions is None:

@@ -48,7 +48,7 @@ def known_name(topic_id: Column) -> Column:
 
 
 def is_grown(tables: AnalysisTables) -> bool:
-    """Return whether the tables have several analyses, which may know different names.
+    """Return whether the tables contain several analyses, which may know different names.
 
     Each analysis fills in the topic names of its records from its own Metadata responses.
     """
@@ -381,7 +381,7 @@ def body_of(table: DataFrame, message: str) -> ErrorStructure:
 def _of_each(
     question: Callable[[ErrorStructure], Column], inside: Callable[[Column], ErrorStructure]
 ) -> Callable[[Column], Column]:
-    # Spark counts the arguments of a function, so this function has only one.
+    # Spark counts the arguments of a function, so this function takes only one argument.
     return lambda element: question(inside(element))
 
 

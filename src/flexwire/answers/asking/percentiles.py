@@ -7,7 +7,7 @@ the values three times, and take four times as long as one `percentile_approx` (
 percentiles.
 
 The counts of many days have many different values. `at_rank_within` therefore finds a percentile in
-parts, each of which has the counts of one `bucket`. Only the counts in the buckets that hold a
+parts, each of which contains the counts of one `bucket`. Only the counts in the buckets that hold a
 percentile are sorted.
 """
 
@@ -88,8 +88,8 @@ def at_rank(value: str, percent: int) -> Column:
 def at_rank_within(counts: str, value: str, count: str, in_part: str, percent: int) -> Column:
     """Return the percentile of a group if it is in this `ranked` part of the group, or null.
 
-    The part has the values of a `bucket`: ``counts`` is an array of structs with a ``value`` and
-    its ``count``, which add up to ``in_part``. A value may be in the array several times.
+    The part contains the values of a `bucket`: ``counts`` is an array of structs with a ``value``
+    and its ``count``, which add up to ``in_part``. A value may be in the array several times.
     """
     before, needed = F.col(_UP_TO) - F.col(in_part), F.col(_IN_ALL) * percent
     is_here = (before * 100 < needed) & (F.col(_UP_TO) * 100 >= needed)

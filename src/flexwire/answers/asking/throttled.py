@@ -119,7 +119,7 @@ def pauses_for_later(rows: DataFrame) -> DataFrame:
 def with_first_of_day(responses: DataFrame) -> DataFrame:
     """Mark the responses whose requests may have waited for a pause that began on an earlier day.
 
-    A broker that has responded reads again. So only requests that were sent before the first
+    A broker that has responded reads again. Therefore only requests that were sent before the first
     response of a day can have waited for a throttled response of an earlier day. ``responses`` are
     all responses, with the key of their frame, `DAY`, ``time``, ``asked`` and ``is_captured``.
     The added columns are ``is_affected``, ``is_first``, and ``place``, the ``frame_index`` of that
@@ -175,11 +175,11 @@ def with_earlier_waits(kept: DataFrame) -> DataFrame:
 def earlier_waits(rows: DataFrame, connection: Sequence[str]) -> DataFrame:
     """Return how long responses waited for pauses of earlier days.
 
-    ``rows`` are pauses from `pauses_for_later`, and responses without ``throttle_us``. They have
-    ``connection``, ``frame_index``, ``time``, ``asked``, ``api_name``, ``client_id`` and ``place``.
-    For a response, ``place`` is the ``frame_index`` of the first response of the connection on that
-    day. For a pause, it is the pause's own ``frame_index``. The first response is one of the rows,
-    with or without ``asked``.
+    ``rows`` are pauses from `pauses_for_later`, and responses without ``throttle_us``. These rows
+    have ``connection``, ``frame_index``, ``time``, ``asked``, ``api_name``, ``client_id`` and
+    ``place``. For a response, ``place`` is the ``frame_index`` of the first response of the
+    connection on that day. For a pause, it is the pause's own ``frame_index``. The first response
+    is one of the rows, with or without ``asked``.
 
     The result has ``connection`` and ``frame_index``, and the other columns of `throttled_waits`.
     """
@@ -221,7 +221,7 @@ def _with_pauses(
 ) -> DataFrame:
     """Fill in ``muted_us``, the time for which the broker read nothing after a response.
 
-    It is null for the last response if the pause continues after ``known_until``.
+    ``muted_us`` is null for the last response if the pause continues after ``known_until``.
     """
     end = F.col("at") + F.col("throttle_us")
     following = F.lead("at").over(_in_order(by))

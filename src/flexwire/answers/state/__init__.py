@@ -3,9 +3,9 @@
 The modules of this package read the records that coordinators and controllers wrote.
 
 `internal_records` decodes the records of an internal topic. Each view is a function of these
-records, written with plain DataFrame operations. It returns a row for each object that existed at
-an offset or a time. **A view is exact, or reports that it is not:** if compaction may have removed
-a record that a view needs, the row says so. `flexwire.spark.sources` reads the logs.
+records, written with plain DataFrame operations. A view returns a row for each object that existed
+at an offset or a time. **A view is exact, or reports that it is not:** if compaction may have
+removed a record that a view needs, the row says so. `flexwire.spark.sources` reads the logs.
 """
 
 from flexwire.answers.state.commits import (

@@ -212,10 +212,10 @@ def metadata_records(spark: SparkSession, log_dir: str | Path) -> DataFrame:
 
     ``log_dir`` is ``__cluster_metadata-0``, or a directory above it, by path or URL. The columns
     are those of Spark's Kafka source, and ``partition_leader_epoch``. Records of a snapshot also
-    have the offset and the epoch in its name, as ``snapshot_offset`` and ``snapshot_epoch``. Their
-    ``offset`` begins at 0. Values contain configurations, and the salts and keys of SCRAM. Control
-    records are left out. Files and bytes that a broker would remove at its start are left out too
-    (``.deleted``, ``.part``, a torn end).
+    contain the offset and the epoch in the snapshot's name, as ``snapshot_offset`` and
+    ``snapshot_epoch``. The ``offset`` of these records begins at 0. Values contain configurations,
+    and the salts and keys of SCRAM. Control records are left out. Files and bytes that a broker
+    would remove at its start are left out too (``.deleted``, ``.part``, a torn end).
     """
     log_extent = extent(spark, log_dir)
     names = [snapshot.name for snapshot in log_extent.covered.snapshots]

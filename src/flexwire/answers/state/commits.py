@@ -137,7 +137,10 @@ def _without_deleted(commits: DataFrame, log: InternalLog) -> DataFrame:
 
 
 def _last_of_producers(commits: str) -> Column:
-    """Return each producer's last commit. It replaces earlier commits of the same transaction."""
+    """Return each producer's last commit.
+
+    The last commit replaces earlier commits of the same transaction.
+    """
     producers = F.array_distinct(F.transform(commits, lambda commit: commit["producer_id"]))
     return F.transform(
         producers,
@@ -246,10 +249,11 @@ WATERMARK: Final = ("high_watermark", "is_watermark_exact")
 def lag(commits: DataFrame, ends: DataFrame) -> DataFrame:
     """Return the rows of `last_commits` with ``end_offset`` and ``lag``, or null if unknown.
 
-    ``ends`` has ``topic``, ``partition`` and ``end_offset``, as `end_offsets` returns them. If it
-    also has `WATERMARK`, the lag ends at the high watermark, as in `kafka-consumer-groups`, and
-    these columns are in the result. If a high watermark may be outdated, it counts as at least the
-    committed offset, because no consumer reads beyond the real high watermark.
+    ``ends`` has ``topic``, ``partition`` and ``end_offset``, as `end_offsets` returns them. If
+    ``ends`` also has `WATERMARK`, the lag ends at the high watermark, as in
+    `kafka-consumer-groups`, and these columns are in the result. If a high watermark may be
+    outdated, it counts as at least the committed offset, because no consumer reads beyond the real
+    high watermark.
 
     A lag below 0 means that the topic was created again, or that its log was truncated. The lag is
     also null if the offset is so large that the difference does not fit into 64 bits.

@@ -70,7 +70,7 @@ def elapsed_us(since: str | Column, now: Column) -> Column:
 
 
 def is_older(since: str | Column, now: Column, than: timedelta) -> Column:
-    """Return whether more than some time has passed, or null if either time is unknown."""
+    """Return whether more than a given time has passed, or null if either time is unknown."""
     return elapsed_us(since, now) > than // timedelta(microseconds=1)
 
 
@@ -299,8 +299,8 @@ def parse_moment(texts: Sequence[str]) -> Moment | None:
 
 
 IS_LATER, HIDES = "is_later", "hides"
-"""The columns that `InternalLog.typed` adds. They say whether a record is after the requested
-moment, and whether compaction may have removed an earlier record because of this one.
+"""The columns that `InternalLog.typed` adds. These columns contain whether a record is after the
+requested moment, and whether compaction may have removed an earlier record because of this record.
 """
 
 _HELD: Final = pa.schema(

@@ -42,7 +42,8 @@ ENDS: Final = (
 )
 """The columns that `end_offsets` returns."""
 NO_WATERMARK: Final = (None, None)
-"""The value for an unknown high watermark. Its exactness is null."""
+"""The value for an unknown high watermark. If the high watermark is unknown, its exactness is
+null."""
 _OPEN: Final = pa.schema(
     {
         "topic": pa.string(),
@@ -62,10 +63,10 @@ def end_offsets(
     """Return the end of each partition, and the offset at which consumers stop, as `ENDS`.
 
     ``end_offset`` is the end of the log that `kafka-log` reads. ``high_watermark`` is the offset at
-    which consumers stop. It comes from the file `replication-offset-checkpoint` in the log's parent
-    directory. It is null if that file does not contain the partition, and it is never beyond the
-    end. ``is_watermark_exact`` is true if the broker was stopped cleanly. Otherwise the high
-    watermark may be up to 5 seconds old.
+    which consumers stop. The high watermark comes from the file `replication-offset-checkpoint` in
+    the log's parent directory. The high watermark is null if that file does not contain the
+    partition, and it is never beyond the end. ``is_watermark_exact`` is true if the broker was
+    stopped cleanly. Otherwise the high watermark may be up to 5 seconds old.
     """
     logs = find_logs(several(paths), LogQuery(topics=topics))
     watermarks, rows = watermarks_of(logs), []

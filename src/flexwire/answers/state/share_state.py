@@ -186,7 +186,7 @@ def _is_left(batch: Column) -> Column:
 
 
 def _last(name: str, unchanged: int) -> Column:
-    """Return a field from the last update that has it, or from the snapshot if no update has it."""
+    """Return a field from the last update that contains it, or else from the snapshot."""
     values = F.transform("since", lambda value: value["value"][name])
     values = F.filter(values, lambda value: value > unchanged)
     return F.coalesce(F.get(values, F.size(values) - 1), F.col("snapshot.value")[name])

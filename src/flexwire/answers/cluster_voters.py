@@ -73,8 +73,8 @@ VIEW_COLUMNS: Final = (
 def voters(state: ClusterState) -> DataFrame:
     """Return a row for each voter in the last voters record of the state.
 
-    If the voters are unknown, one row gives the reason. As in Kafka, a voters record is valid as
-    soon as it is written, even if it is not committed.
+    If the voters are unknown, a single row contains the reason. As in Kafka, a voters record is
+    valid as soon as it is written, even if it is not committed.
     """
     last = state.quorum.agg(
         *(_last(F.col("kind") == kind).alias(kind) for kind in _KINDS),

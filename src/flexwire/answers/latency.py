@@ -341,7 +341,8 @@ def _responses_of_days(tables: AnalysisTables, paused: DataFrame | None) -> Data
         parts.append(joined.withColumn("is_asked_before", is_asked_before))
     every = _every(parts)
     is_counted = F.expr(_IS_KNOWN) & ~F.col("is_affected") & ~F.col("is_asked_before")
-    # A row without a request or an API only shows when the first response of its connection came.
+    # A row without a request or an API only shows when the first response of its connection
+    # arrived.
     asked = F.when(F.col("frame_index").isNull() | F.expr(_IS_KNOWN), F.col("asked"))
     kept = kept_columns(every.withColumn("asked", asked), _OF_KEPT)
     return every.withColumn(_KEPT, F.when(~F.coalesce(is_counted, F.lit(False)), kept))

@@ -97,7 +97,7 @@ COLUMNS: Final = (
 def share_deliveries(tables: AnalysisTables) -> DataFrame | None:
     """Return deliveries and acknowledgements for each member of a share group and each topic.
 
-    For each range of offsets, a broker says how often these offsets were delivered (KIP-932). A
+    For each range of offsets, a broker reports how often these offsets were delivered (KIP-932). A
     number above 1 means that a member released the records, or that the time for acknowledging the
     records had expired. Records are not counted if the request that acquired them was not captured.
     The requests do not show whether brokers accepted the acknowledgements. The

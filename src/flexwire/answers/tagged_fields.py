@@ -138,7 +138,7 @@ def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
     read = each.join(software, [*CONNECTION], "left").groupBy("message", *SOFTWARE)
     every = read.agg(F.sum("headers").alias("headers"), F.sum("bodies").alias("bodies"))
     every = every.select(*(F.col(name).alias(f"all_{name}") for name in every.columns))
-    # If nobody named the software, the value is null on both sides.
+    # If the software is unknown, the value is null on both sides.
     same = [F.col(column).eqNullSafe(F.col(f"all_{column}")) for column in ("message", *SOFTWARE)]
     rows = rows.join(F.broadcast(every), reduce(and_, same), "left")
     of_place = F.when(F.col("is_header"), F.col("all_headers")).otherwise(F.col("all_bodies"))

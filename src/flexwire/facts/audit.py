@@ -13,13 +13,13 @@ from flexwire.parties import VERDICTS, AuditVerdict, Party, Role
 class AuditFinding:
     """The verdict on one client for one release, and the reason.
 
-    ``evidence`` names the rule behind the verdict, ``reason`` explains the verdict with numbers,
-    and ``offered`` is the range in the captured broker's ApiVersions response. A finding without
-    ``api_key`` is about the client as a whole. ``requests``, ``first_time_us`` and ``last_time_us``
-    belong to the finding's version, or to the client if the finding has no version.
-    ``connections``, ``apis``, ``groups`` and ``topics`` belong to the client. Only some groups and
-    topics are named, but the counts include all. ``team`` is the client's team according to the
-    labels.
+    ``evidence`` identifies the rule behind the verdict, ``reason`` explains the verdict with
+    numbers, and ``offered`` is the range in the captured broker's ApiVersions response. A finding
+    without ``api_key`` is about the client as a whole. ``requests``, ``first_time_us`` and
+    ``last_time_us`` belong to the finding's version, or to the client if the finding has no
+    version. ``connections``, ``apis``, ``groups`` and ``topics`` belong to the client. Only some
+    groups and topics are listed, but the counts include all of them. ``team`` is the client's team
+    according to the labels.
     """
 
     release: str

@@ -54,7 +54,7 @@ _ONLY: Final = "only_frames_of"
 
 
 def part_columns(sampled: Iterable[SampledCaptures]) -> dict[str, float | str]:
-    """Return columns that say which part of the traffic some rows describe.
+    """Return columns that show which part of the traffic some rows describe.
 
     The columns are the smallest share of connections in any capture, and the kept frames. The
     result is empty if all captures are complete.
@@ -147,7 +147,7 @@ class AddedTags:
 
 
 NO_ADDED_TAGS: Final = AddedTags()
-"""The result if no capture says that its tap added tags."""
+"""The result if no capture records that its tap added tags."""
 
 _MEANING: Final = (
     "These captures contain the requests as clients sent them, without the added tags. In all "

@@ -291,7 +291,7 @@ class ApiFacts:
 
     ``failures`` counts the requests and responses whose body did not decode. ``versions`` contains
     the captured API versions. ``latency`` is None if no request was paired with its response.
-    ``may_wait`` is true if requests of the API say how long a broker may wait for records.
+    ``may_wait`` is true if requests of the API specify how long a broker may wait for records.
     """
 
     api_key: int

@@ -200,7 +200,7 @@ class AuditSums:
         return every.chosen()
 
     def touched(self, parties: Collection[Party]) -> dict[Key, NamedEntities]:
-        """Return the groups and topics that these clients have named in requests."""
+        """Return the groups and topics in the requests of these clients."""
         keys = set(map(key_of, parties))
         names: defaultdict[Key, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         for part in self._parts():
@@ -271,7 +271,7 @@ class _ConnectionPart:
         return [*clients.values()], members
 
     def add_candidates(self, every: Candidates, offers: Mapping[str, int]) -> None:
-        """Count what each client has sent. ``offers`` says which brokers offer equal versions."""
+        """Count what each client has sent. ``offers`` shows which brokers offer equal versions."""
         sent, brokers = self._sent, self._fact("broker").dictionary_encode()
         alike = [offers.get(broker, 0) for broker in brokers.dictionary.to_pylist()]
         # A connection whose ends are unknown has no broker.

@@ -128,7 +128,7 @@ def _features(rows: pa.RecordBatch) -> list[pa.Table]:
 
 
 def _described(rows: pa.RecordBatch, kind: ConfiguredKind) -> Iterator[pa.Table]:
-    # The first version does not say who has set a configuration.
+    # The first version does not show who has set a configuration.
     is_answered = pc.fill_null(pc.greater_equal(rows["body_version"], 1), fill_value=False)
     results = pc.list_flatten(pc.struct_field(rows["body"].filter(is_answered), "results"))
     is_whole = _is(pc.struct_field(results, "error_code"), 0)

@@ -81,7 +81,7 @@ class SeenUse(NamedTuple):
 
     @property
     def software(self) -> Software:
-        """The software that the client has named on these connections."""
+        """The software name that the client has sent on these connections."""
         return self.client_software_name, self.client_software_version
 
 
@@ -89,8 +89,8 @@ class SeenUse(NamedTuple):
 class SeenClient:
     """The known facts about a client, except its requests.
 
-    ``connections`` contains the number of the client's connections for each software that was named
-    on them. Each connection counts for one client. ``whole`` is true if all connections of the
+    ``connections`` contains the number of the client's connections for each software name that was
+    sent on them. Each connection counts for one client. ``whole`` is true if all connections of the
     client were seen from their start.
     """
 
@@ -136,7 +136,7 @@ class ClusterEvidence:
 
 @dataclass(frozen=True, slots=True)
 class NamedEntities:
-    """The groups and topics that a client has named: the first ones, and the number of all."""
+    """The groups and topics in a client's requests: the first ones, and the number of all."""
 
     groups: tuple[str, ...] = ()
     group_count: int = 0
@@ -151,7 +151,7 @@ class AuditSource(Protocol):
         """Return the evidence about every client."""
 
     def touched(self, parties: Collection[Party]) -> Mapping[Key, NamedEntities]:
-        """Return the groups and topics that these clients have named in requests."""
+        """Return the groups and topics in the requests of these clients."""
 
 
 def evidence_of(
@@ -218,7 +218,7 @@ def _brokers(offers: Offers) -> tuple[str, ...]:
 
 
 def _named_alone(uses: Iterable[SeenUse]) -> dict[Key, Software]:
-    """Return the software of each client that has named exactly one software on any connection."""
+    """Return the software of each client that has sent exactly one software name."""
     named: defaultdict[Key, set[Software]] = defaultdict(set)
     for use in uses:
         if use.client_software_name is not None:
@@ -228,8 +228,8 @@ def _named_alone(uses: Iterable[SeenUse]) -> dict[Key, Software]:
 
 def _party(key: Key, software: Software, alone: Mapping[Key, Software]) -> Party:
     if software[0] is None:
-        # A client that names its software on one connection uses the same software on its other
-        # connections.
+        # A client that sends its software name on one connection uses the same software on its
+        # other connections.
         software = alone.get(key, software)
     return Party(*key, *software)
 

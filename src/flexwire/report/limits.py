@@ -2,7 +2,7 @@
 
 Clients choose their own names, and also names of topics and header keys. Each list keeps the rows
 that the page would show first, and counts the others. The page itself is made from all facts. If a
-page is made again from limited facts, it counts the rows that are missing from these facts.
+page is made again from limited facts, the page counts the rows that are missing from these facts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts
 
 TOPICS_OF_A_KEY: Final = 20
-"""The largest number of topics that are named for a record header key."""
+"""The largest number of topics that are listed for a record header key."""
 
 FINDINGS: Final = "audit.findings"
 MOST_FINDINGS: Final = 5_000

@@ -304,14 +304,14 @@ class AnalysisTables:
     the given columns. (Spark itself would read all fields of nested arrays.) ``internal`` is set
     while logs with internal topics are analyzed, because no table contains their content.
     ``opened`` is the output from which the tables were opened. If the tables cover a span of time,
-    ``named`` returns the table, for all times, of a message that names topics.
+    ``named`` returns the table, for all times, of a message that contains topic names.
 
     The total of daily sums (`flexwire.answers.asking.day_sums`) has four more attributes. ``told``
-    returns the topic names that are stored with the sums. ``learned`` is the table of names that
-    analyses learned, because the sums of one analysis lack the names that others learned.
-    ``answered_later`` contains the keys of the requests whose response is in a later analysis than
-    the request. ``clients`` contains the facts about clients that one analysis lacks and another
-    analysis learned.
+    returns the topic names that are stored with the sums. ``learned`` is the table of topic names
+    that analyses learned, because the sums of one analysis lack the names that other analyses
+    learned. ``answered_later`` contains the keys of the requests whose response is in a later
+    analysis than the request. ``clients`` contains the facts about clients that one analysis lacks
+    and another analysis learned.
     """
 
     frames: DataFrame

@@ -402,6 +402,6 @@ def kafka_error_is_retriable(code: Column | str) -> Column:
 
 def _of_code(values: dict[int, str], code: Column | str) -> Column:
     """Return a SQL expression for the value of a code; it is null for a code without a value."""
-    # As an SQL string, this takes one call to Java instead of hundreds.
+    # As an SQL string, the expression takes one call to Java instead of hundreds.
     pairs = ", ".join(f"{number}, {value}" for number, value in values.items())
     return F.expr(f"map({pairs})")[(F.col(code) if isinstance(code, str) else code).cast("int")]

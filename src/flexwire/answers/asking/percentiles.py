@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 EXACT_BELOW: Final = 100_000
-"""Numbers below this stay exact. Larger numbers keep their first five digits, so that a task has
-fewer distinct values.
+"""Numbers below this limit remain exact. Larger numbers keep their first five digits, so that a
+task has fewer distinct values.
 """
 
 _DIGITS: Final = 19  # the digits of the largest bigint

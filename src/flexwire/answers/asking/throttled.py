@@ -69,7 +69,7 @@ def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
 
     ``throttled`` are the rows of `throttles`. A row has the key of its frame and these columns:
     ``throttled_us``, above 0 and at most the latency; ``is_pipelined``, true if the request was
-    sent before the throttled response came; and ``cause``, the ``api_name`` and ``client_id`` of
+    sent before the throttled response arrived; and ``cause``, the ``api_name`` and ``client_id`` of
     that response.
 
     The wait is the part of the latency in which the broker read nothing from the connection. If a

@@ -321,7 +321,7 @@ def _snapshots(directory: str, file_names: Sequence[str]) -> list[LogPart]:
 
 
 class MetadataSource(DataSource):
-    """A Spark data source that reads the extent, or another part that an option names."""
+    """A Spark data source that reads the extent, or another part that an option selects."""
 
     @classmethod
     def name(cls) -> str:
@@ -329,7 +329,7 @@ class MetadataSource(DataSource):
         return "flexwire_cluster_metadata"
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the signature is Spark's
-        """Return the reader for the part that the options name."""
+        """Return the reader for the part that the options select."""
         path, options = self.options[_PATH], self.options
         snapshots = [
             snapshot_name

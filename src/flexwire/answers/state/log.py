@@ -216,8 +216,8 @@ _EXPECTED: Final = (
 class AsOf:
     """The end of a view: the first record later than ``time``, or these ``offsets``.
 
-    Without both, views end at the end of each log. Partitions that ``offsets`` does not name also
-    end there.
+    Without both, views end at the end of each log. Partitions that ``offsets`` does not contain
+    also end there.
 
     >>> AsOf.parse({"__cluster_metadata-0": 186}).text
     'offset 186 of __cluster_metadata-0'
@@ -299,7 +299,7 @@ def parse_moment(texts: Sequence[str]) -> Moment | None:
 
 
 IS_LATER, HIDES = "is_later", "hides"
-"""The columns that `InternalLog.typed` adds. These columns contain whether a record is after the
+"""The columns that `InternalLog.typed` adds. These columns show whether a record is after the
 requested moment, and whether compaction may have removed an earlier record because of this record.
 """
 

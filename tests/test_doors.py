@@ -413,7 +413,7 @@ def test_columns_are_named_and_there_is_one_at_least() -> None:
         columnar.decode_records(BATCH, columns=[])
     with pytest.raises(ArgumentError, match=r"columns: expected names of offset, .*, got 'keys'"):
         columnar.decode_records(BATCH, columns=["keys"])
-    with pytest.raises(ArgumentError, match="columns: expected a list of names, got 'key'"):
+    with pytest.raises(ArgumentError, match="columns: expected a list of column names, got 'key'"):
         columnar.decode_records(BATCH, columns="key")
 
 

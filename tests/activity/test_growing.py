@@ -158,7 +158,7 @@ def test_a_path_that_is_not_there_is_an_error(paths: Iterable[str]) -> None:
 def test_a_directory_may_be_empty_until_it_must_not_be(tmp_path: Path) -> None:
     captures = GrowingCaptures([tmp_path])
     assert poll(captures) == 0
-    with pytest.raises(CaptureError, match="no file in it ends in"):
+    with pytest.raises(CaptureError, match="no file in this directory ends in"):
         list(captures.poll(must_exist=True))
 
 

@@ -77,7 +77,9 @@ def test_errors_are_those_of_other_commands(tmp_path: Path) -> None:
         )
         assert done.returncode == code
         assert "Traceback" not in done.stderr
-    assert done.stderr.startswith(f"CaptureError: {tmp_path}: no file in it ends in .pcap")
+    assert done.stderr.startswith(
+        f"CaptureError: {tmp_path}: no file in this directory ends in .pcap"
+    )
 
 
 @pytest.mark.slow

@@ -72,25 +72,31 @@ def test_zeros_after_the_entries_are_room_for_more(tmp_path: Path, entries: int)
 
 def test_zeros_before_more_entries_are_damage(tmp_path: Path) -> None:
     found = offsets(tmp_path, data_of(INDEX) + bytes(16) + offset_index((41, 2744)))
-    assert reasons(found) == [(24, "zeros, but something follows them")]
+    assert reasons(found) == [(24, "an entry of zeros, but other bytes follow")]
 
 
 def test_the_first_record_of_all_may_be_at_time_zero(tmp_path: Path) -> None:
     found = times(tmp_path, time_index((0, 0), (1700000020000, 20)))
     assert found[0] == TimeEntry(0, 0)
-    assert reasons(found) == [(0, "no batch ends with offset 0; the next one's is 10")]
+    assert reasons(found) == [(0, "no batch ends at offset 0; the next ends at 10")]
 
 
 @pytest.mark.parametrize(
     ("entries", "expected"),
     [
-        ([(20, 738), (20, 1389)], ["offset 20 after 20", "offset 20, but the batch at 1389 ends"]),
+        (
+            [(20, 738), (20, 1389)],
+            ["offset 20 after 20", "the entry has offset 20, but the batch at 1389 ends"],
+        ),
         ([(39, 1389), (20, 738)], ["offset 20 after 39", "position 738 after 1389"]),
-        ([(-1, 738)], ["offset -1 after -1", "offset -1, but the batch at 738 ends with 20"]),
+        (
+            [(-1, 738)],
+            ["offset -1 after -1", "the entry has offset -1, but the batch at 738 ends with 20"],
+        ),
         ([(20, 739)], ["no batch at position 739 of the log"]),
-        ([(20, 5818)], ["position 5818 is beyond the 5818 bytes of the log"]),
-        ([(20, -738)], ["position -738 after -1", "position -738 is beyond"]),
-        ([(21, 738)], ["offset 21, but the batch at 738 ends with 20"]),
+        ([(20, 5818)], ["position 5818 is not within the 5818 bytes of the log"]),
+        ([(20, -738)], ["position -738 after -1", "position -738 is not within"]),
+        ([(21, 738)], ["the entry has offset 21, but the batch at 738 ends with 20"]),
     ],
 )
 def test_an_offset_index_at_odds_with_its_log(
@@ -105,18 +111,25 @@ def test_an_offset_index_at_odds_with_its_log(
 @pytest.mark.parametrize(
     ("entries", "expected"),
     [
-        ([(1700000020001, 20)], ["timestamp 1700000020001, but the batch that ends with 20 has"]),
-        ([(1700000020000, 19)], ["no batch ends with offset 19; the next one's is 20"]),
+        (
+            [(1700000020001, 20)],
+            ["the entry has timestamp 1700000020001, but the batch that ends with"],
+        ),
+        ([(1700000020000, 19)], ["no batch ends at offset 19; the next ends at 20"]),
         ([(1700000999999, 42)], ["offset 42 is beyond the end of the log"]),
         # The same batch may occur twice, the second time with a later timestamp.
         (
             [(1700000020000, 20), (1700000020001, 20)],
-            ["timestamp 1700000020001, but the batch that ends with 20 has 1700000020000"],
+            ["the entry has timestamp 1700000020001, but the batch that ends with offset 20 has"],
         ),
         # The descending entry is not compared with the log; later entries are.
         (
             [(1700000039000, 39), (1700000020000, 20), (1700000100001, 40)],
-            ["timestamp 1700000020000 after", "offset 20 after 39", "timestamp 1700000100001, but"],
+            [
+                "timestamp 1700000020000 after",
+                "offset 20 after 39",
+                "the entry has timestamp 1700000100001, but",
+            ],
         ),
     ],
 )

@@ -54,7 +54,7 @@ def test_aborted_transactions(tmp_path: Path) -> None:
     ("data", "expected"),
     [
         (aborted(7) + aborted(7), [Damage(34, 34, "last offset 7 after 7")]),
-        (aborted(7) + bytes(5), [Damage(34, 5, "5 bytes at the end, too few for an aborted ")]),
+        (aborted(7) + bytes(5), [Damage(34, 5, "the file ends with 5 bytes, too few for an ")]),
         (aborted(7) + aborted(9, version=7) + aborted(11), [Damage(34, 68, "AbortedTxn has no ")]),
     ],
 )

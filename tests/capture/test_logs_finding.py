@@ -130,7 +130,7 @@ def test_what_was_deleted_before_the_start_of_a_log_is_hidden(tmp_path: Path) ->
     starts.write_text("0\n1\na 0 31\n")
     assert read_offsets(tmp_path) == [*range(5)]
     with pytest.raises(
-        CaptureError, match=r"a-0 .* begins with offset 31, but offset 13 is to be read"
+        CaptureError, match=r"a-0 .* begins with offset 31, but the next offset to read is 13"
     ):
         follower.latest({Partition("a", 0): 13})
 
@@ -200,10 +200,12 @@ def test_a_file_of_another_name_or_place_is_told(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match=f"{tmp_path}/orders: {expected}"):
         read_offsets(tmp_path)
     (tmp_path / "some.log").write_bytes(data)
-    with pytest.raises(CaptureError, match=r"some\.log: its name is not that of a log segment"):
+    with pytest.raises(CaptureError, match=r"some\.log: expected the name of a log segment"):
         read_offsets(tmp_path / "some.log")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(CaptureError, match="no file in it has the name of a log segment"):
+    with pytest.raises(
+        CaptureError, match="no file in this directory has the name of a log segment"
+    ):
         read_offsets(tmp_path / "empty")
     with pytest.raises(CaptureError, match="no such file or directory"):
         read_offsets(tmp_path / "nowhere")
@@ -216,5 +218,5 @@ def test_only_topics_and_partitions_that_are_wanted_are_looked_at(tmp_path: Path
     assert read_offsets(tmp_path, partitions={1}) == [10, 11, 30, 31]
     assert read_offsets(tmp_path, topics={"b-c", "b"}, partitions={0}) == [20, 21]
     assert read_offsets(tmp_path, topics={"c"}) == []
-    with pytest.raises(ArgumentError, match=re.escape("that are there (a-0, a-1), got")):
+    with pytest.raises(ArgumentError, match=re.escape("that exist (a-0, a-1), got")):
         read_offsets(tmp_path, topics={"a"}, starting={("b", 0): 1})

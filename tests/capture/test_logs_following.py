@@ -141,15 +141,17 @@ def test_what_is_gone_before_it_was_read_is_an_error_unless_it_may_be(tmp_path: 
     strict, lenient = follower(tmp_path), follower(tmp_path, fails_on_loss=False)
     for call in (strict.latest, lambda start: strict.tasks(start, {A: 30})):
         with pytest.raises(
-            CaptureError, match="begins with offset 10, but offset 5 is to be read next"
+            CaptureError, match="begins with offset 10, but the next offset to read is 5"
         ):
             call({A: 5})
     assert lenient.latest({A: 5}) == {A: 30}
     assert read(lenient, {A: 5}, {A: 30}) == {A: list(range(10, 30))}
-    with pytest.raises(CaptureError, match="ends before offset 30, but had records up to 31"):
+    with pytest.raises(
+        CaptureError, match="ends before offset 30, but earlier had records up to 31"
+    ):
         strict.latest({A: 31})
     assert lenient.latest({A: 31}) == {A: 31}
-    with pytest.raises(CaptureError, match="b-3 is gone; it had been read up to offset 4"):
+    with pytest.raises(CaptureError, match="b-3 no longer exists; offsets up to 4 had been read"):
         strict.latest({A: 30, B: 4})
     assert lenient.latest({A: 30, B: 4}) == {A: 30, B: 4}
 

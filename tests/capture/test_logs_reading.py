@@ -184,7 +184,7 @@ def test_damage_is_an_error_with_its_place_or_counted(
     [
         ("cut-0", 41, "the log ends after 2974 bytes of a batch of 3074"),
         ("cut-header-0", 40, "the log ends after 10 bytes of a batch"),
-        ("zeros-0", 42, "5000 zeros to the end of the file"),
+        ("zeros-0", 42, "5000 zero bytes up to the end of the file"),
     ],
 )
 @pytest.mark.parametrize("room", [1 << 24, 100, 1500])

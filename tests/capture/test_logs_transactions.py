@@ -131,6 +131,8 @@ def test_a_piece_knows_of_the_transactions_in_it_alone(tmp_path: Path) -> None:
 def test_an_index_of_transactions_that_is_damaged_is_told(tmp_path: Path) -> None:
     write(tmp_path, f"tx-0/{BASE}.log")
     index = write(tmp_path, f"tx-0/{BASE}.txnindex", data_of(f"tx-0/{BASE}.txnindex")[:-3])
-    with pytest.raises(CaptureError, match=rf"{index}, byte 0: 31 bytes at the end, too few"):
+    with pytest.raises(
+        CaptureError, match=rf"{index}, byte 0: the file ends with 31 bytes, too few"
+    ):
         read_offsets(tmp_path, isolation="read_committed")
     assert len(read_offsets(tmp_path)) == 9

@@ -54,7 +54,7 @@ def test_what_real_brokers_wrote(tmp_path: Path) -> None:
 def test_a_directory_above_both_is_refused(tmp_path: Path) -> None:
     for name in ("one", "two"):
         write(tmp_path / name, {"0": log([NOTHING])})
-    with pytest.raises(CaptureError, match=r"expected one directory __cluster_metadata-0 .*, got"):
+    with pytest.raises(CaptureError, match=r"expected one __cluster_metadata-0 directory .*, got"):
         find_metadata(tmp_path)
     shutil.rmtree(tmp_path / "two")
     assert find_metadata(tmp_path).directory == str(tmp_path / "one" / "__cluster_metadata-0")
@@ -126,11 +126,11 @@ def test_a_snapshot_that_is_not_whole_or_not_of_this_log_is_not_used(tmp_path: P
         with pytest.raises(CaptureError, match=f"{name} is not used: it does not (begin|end)"):
             found.base(3)
     found = covered(write(tmp_path / "more", {"0": b"", "3-1": whole + NOTHING}))
-    assert found.snapshots[0].problem == "it does not end with a snapshot's footer"
+    assert found.snapshots[0].problem == "the file does not end with a snapshot footer"
     begin, end = whole.index(batch(1, [NOTHING] * 3)), len(batch(1, [NOTHING] * 3))
     lacking = whole[:begin] + whole[begin + end :]
     found = covered(write(tmp_path / "lacking", {"0": b"", "3-1": lacking}))
-    assert found.snapshots[0].problem == "it does not end with a snapshot's footer"
+    assert found.snapshots[0].problem == "the file does not end with a snapshot footer"
     # The log before the gap has another epoch, because another leader wrote it.
     found = covered(write(tmp_path / "other", {"0": log([NOTHING] * 5), "3-2": whole}))
     assert "epoch 1 there" in (found.snapshots[0].problem or "")

@@ -170,7 +170,7 @@ def test_files_are_known_by_what_is_in_them(tmp_path: Path) -> None:
 
 def test_one_that_has_but_the_name_is_refused(tmp_path: Path) -> None:
     (tmp_path / "kafka-request.log.1.bz2").write_bytes(b"BZh9" + bytes(50))
-    with pytest.raises(CaptureError, match="does not begin with lines of one"):
+    with pytest.raises(CaptureError, match="does not begin with lines of such a log"):
         read(tmp_path / "kafka-request.log.1.bz2")
 
 

@@ -100,7 +100,7 @@ def test_each_line_is_read_once_after_any_cuts(seed: int, tmp_path: Path) -> Non
             reader.read(source.choice([100, 1000, 1 << 30]))
         except CaptureError as error:
             # The log has only whole lines of another kind until now.
-            assert "does not begin with lines of one" in str(error)  # noqa: PT017 - one of two ways
+            assert "does not begin with lines of such a log" in str(error)  # noqa: PT017 - one of two ways
     at_once = Reader(tmp_path)
     at_once.read(source.choice([100, 1000, 1 << 30]))
     assert sorted(map(repr, reader.found)) == sorted(map(repr, at_once.found))
@@ -137,7 +137,7 @@ def test_a_line_without_its_end_is_left_for_the_next_time(tmp_path: Path) -> Non
     reader = Reader(tmp_path)
     (note,) = reader.read().notes
     assert (
-        note == f"The last line of {path} has no line end yet, and is left for the next analysis."
+        note == f"The last line of {path} has no line end yet, so the next analysis will read it."
     )
     log(path, [one, two], three)
     reader.read()
@@ -217,7 +217,7 @@ def test_a_log_that_shrank_or_changed_is_told(wide: int, tmp_path: Path) -> None
         log(path, changed)
         resumed = reader.read()
         (note,) = resumed.notes
-        assert note.startswith(f"{path} was left out: it begins like a log that was read before")
+        assert note.startswith(f"{path} was left out: it begins like a log that an earlier")
         assert not resumed.files
     log(path, lines)
     assert not reader.read().notes
@@ -265,7 +265,7 @@ def test_a_server_log_goes_on_too(tmp_path: Path) -> None:
         try:
             reader.read()
         except CaptureError as error:
-            assert "does not begin with lines of one" in str(error)  # noqa: PT017 - one of two ways
+            assert "does not begin with lines of such a log" in str(error)  # noqa: PT017 - one of two ways
         log(tmp_path / "server.log", lines)
         reader.read()
         assert reader.found == whole.found, cut
@@ -281,7 +281,7 @@ def test_there_are_not_too_many_logs(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for number, one in enumerate(numbered(3)):
         log(tmp_path / f"kafka-request.log.{number}", [one])
     monkeypatch.setattr(positions, "MOST_FILES", 2)
-    with pytest.raises(FlexwireError, match="at most 2 can be told apart"):
+    with pytest.raises(FlexwireError, match="more than the maximum of 2"):
         Reader(tmp_path).read()
 
 

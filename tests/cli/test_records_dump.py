@@ -382,7 +382,10 @@ def test_an_empty_log(run: Run, tmp_path: Path) -> None:
 def test_text_says_what_there_was(run: Run, root: Path) -> None:
     run(root / f"flipped-0/{BASE}.log", "--deep", "--offsets", "9-12")
     assert run.out.splitlines()[-1] == "1 file, 2 batches, 4 records, 1 finding"
-    assert "! 651 bytes at 738: crc is 0x7a34c9db but the bytes have 0x7c2eef92" in run.out
+    assert (
+        "! 651 bytes at 738: the declared crc is 0x7a34c9db, but the actual crc is 0x7c2eef92"
+        in run.out
+    )
     assert 'key order-9  value {"state":"paid","n":9}' in run.out
     assert "header binary 0x00ff07" in run.out
     assert "\x1b" not in run.out
@@ -395,10 +398,10 @@ def test_a_batch_beyond_its_bound_is_a_finding(run: Run, tmp_path: Path) -> None
     [told] = of(run.rows(log, "--deep", "--batch-mib", 1), "finding")
     assert run.code == 100
     assert (told["position"], told["size"]) == (0, len(data))
-    assert "the records inflate beyond 1048576 bytes" in told["reason"]
+    assert "the records inflate to more than 1048576 bytes" in told["reason"]
     read = run.rows(log, "--deep", "--batch-mib", 3)
     assert (len(of(read, "record")), of(read, "finding")) == (1, [])
     # A wrapper in KIP-82's own format has the same limit.
     log = write(tmp_path, f"old-0/{BASE}.log", new_wrapper(new_message(bytes(1 << 21))))
     [told] = of(run.rows(log, "--dialect", "kip-82", "--batch-mib", 1), "finding")
-    assert "inflate beyond 1048576 bytes" in told["reason"]
+    assert "inflate to more than 1048576 bytes" in told["reason"]

@@ -53,7 +53,7 @@ def test_a_full_column_ends_a_chunk(most: int, monkeypatch: pytest.MonkeyPatch) 
     assert back.num_chunks >= found.num_chunks
     assert all(chunk.buffers()[2].size <= most for chunk in back.chunks)
     assert back.to_pylist() == rows
-    with pytest.raises(CodecError, match="give a ChunkedArray, and get one"):
+    with pytest.raises(CodecError, match="pass a ChunkedArray to get a ChunkedArray"):
         decode_messages("MetadataResponse", pa.array(rows), 12)
 
 
@@ -64,7 +64,7 @@ def test_a_row_that_fits_in_no_column_is_refused_alone(monkeypatch: pytest.Monke
     found = decode_messages("RequestHeader", data, 2, mode="PERMISSIVE")
     assert [one is None for one in found.values.to_pylist()] == [False, True, False]
     (reason,) = [error["reason"] for error in found.errors.to_pylist() if error]
-    assert reason == "one column of it takes more than 500 bytes or elements"
+    assert reason == "a column of the result exceeds 500 bytes or elements"
     structs = pa.chunked_array([decoded("RequestHeader", rows, [2] * 3)[0]])
     back = encode_messages("RequestHeader", structs, 2, mode="PERMISSIVE")
     assert back.values.to_pylist() == [rows[0], None, rows[2]]

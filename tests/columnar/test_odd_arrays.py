@@ -231,14 +231,14 @@ def pairs(*items: Any) -> pa.Array:
         (
             pa.array([[{"key": b"a", "value": b"b", "x": 1}]]),
             "headers[].x",
-            "no record header has such a field",
+            "record headers do not have this field, or the field is repeated",
         ),
-        (pa.array([[b"a"]]), "headers[]", "a column of structs, not of binary"),
-        (pa.array([{"key": b"a"}]), "headers", "a column of lists, not of struct<key: binary>"),
+        (pa.array([[b"a"]]), "headers[]", "expected structs, got binary"),
+        (pa.array([{"key": b"a"}]), "headers", "expected a list column, got struct<key: binary>"),
         (
             pa.array([[{"key": 1, "value": b"b"}]]),
             "headers",
-            "list<item: struct<key: int64, value: binary>> does not become list<item: ",
+            "cannot convert list<item: struct<key: int64, value: binary>> to list<item: ",
         ),
     ],
 )

@@ -136,7 +136,7 @@ def test_those_that_send_most_are_named_and_the_others_counted(tmp_path: Path) -
 
 
 def test_without_an_analysis_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FlexwireError, match="holds no tables of flexwire"):
+    with pytest.raises(FlexwireError, match="contains no flexwire tables"):
         read_traffic(tmp_path)
 
 

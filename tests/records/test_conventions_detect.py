@@ -137,4 +137,4 @@ def test_a_typed_value_that_may_be_anything_weighs_less() -> None:
     values = [b"\x01", b"\x04\x00a", b"\x0bab"]
     supports = candidate("kip-82-earlier", *(("h", value) for value in values)).supports
     assert [one.weight for one in supports] == [1, 2, 1]
-    assert supports[1].reason == "type byte 0x04, and bytes of a char"
+    assert supports[1].reason == "type byte 0x04 followed by a valid char"

@@ -171,7 +171,7 @@ def test_headers_of_spring_s_own(pair: tuple[str, Any]) -> None:
 def test_the_delivery_attempt_is_an_int_of_four_bytes() -> None:
     header = ("kafka_deliveryAttempt", b"\0\0\0\3")
     assert read_headers([header], "spring-json") == [("kafka_deliveryAttempt", 3)]
-    with pytest.raises(RecordHeaderError, match="expected 4 bytes of int, got 3"):
+    with pytest.raises(RecordHeaderError, match="expected 4 bytes for int, got 3"):
         read_headers([(header[0], b"\0\0\3")], "spring-json")
 
 

@@ -150,11 +150,23 @@ def test_offsets_inside_a_wrapper_are_relative_in_magic_1_only() -> None:
 
 WRONG_RECORDS: list[tuple[str, dict[str, Any], str]] = [
     ("offset", {"offset": 2**63}, "does not fit in 64 bits"),
-    ("offset", {"offset": 2**31 + 5}, "further than 32 bits from the batch's base offset 5"),
-    ("offset", {"offset": 4 - 2**31}, "further than 32 bits from the batch's base offset 5"),
+    (
+        "offset",
+        {"offset": 2**31 + 5},
+        "differs by more than 32 bits from the batch's base offset 5",
+    ),
+    (
+        "offset",
+        {"offset": 4 - 2**31},
+        "differs by more than 32 bits from the batch's base offset 5",
+    ),
     ("offset", {"offset": None}, "expected an integer, got None"),
     ("timestamp", {"timestamp": -(2**63) - 1}, "does not fit in 64 bits"),
-    ("timestamp", {"timestamp": -(2**63)}, "further than 64 bits from the batch's base timestamp"),
+    (
+        "timestamp",
+        {"timestamp": -(2**63)},
+        "differs by more than 64 bits from the batch's base timestamp",
+    ),
     ("timestamp", {"timestamp": 1.5}, "expected an integer, got 1.5"),
     ("timestamp", {"timestamp": True}, "expected an integer, got True"),
     ("key", {"key": "k"}, "expected bytes, got 'k'"),
@@ -196,37 +208,37 @@ def test_what_is_no_record_is_named(index: int, magic: int) -> None:
 WRONG_FIELDS: list[tuple[str, dict[str, Any], str]] = [
     ("magic", {"magic": 3}, "unknown magic 3"),
     ("magic", {"magic": None}, "unknown magic None"),
-    ("compression", {"compression": "brotli"}, "magic 2 does not have 'brotli'"),
-    ("compression", {"compression": None}, "magic 2 does not have None"),
-    ("compression", {"compression": "zstd", "magic": 1}, "magic 1 does not have"),
-    ("timestamp_type", {"timestamp_type": "NoTimestampType"}, "magic 2 does not have"),
+    ("compression", {"compression": "brotli"}, "magic 2 does not support 'brotli'"),
+    ("compression", {"compression": None}, "magic 2 does not support None"),
+    ("compression", {"compression": "zstd", "magic": 1}, "magic 1 does not support"),
+    ("timestamp_type", {"timestamp_type": "NoTimestampType"}, "magic 2 does not support"),
     ("timestamp_type", {"timestamp_type": "NoTimestampType", "magic": 1}, "does not have"),
     ("timestamp_type", {"timestamp_type": "LogAppendTime", "magic": 0}, "does not have"),
-    ("level", {"compression": "gzip", "level": 0}, "level 0 is not in 1 to 9, the levels of gzip"),
+    ("level", {"compression": "gzip", "level": 0}, "level 0 is not in 1 to 9, the range for gzip"),
     ("level", {"compression": "lz4", "level": 18}, "not in 1 to 17"),
     ("level", {"compression": "zstd", "level": 23}, "not in -131072 to 22"),
     ("level", {"compression": "snappy", "level": 1}, "snappy has no levels"),
     ("level", {"level": 1}, "none has no levels"),
     ("base_offset", {"base_offset": -(2**63) - 1}, "does not fit in 64 bits"),
     ("base_offset", {"base_offset": "5"}, "expected an integer, got '5'"),
-    ("last_offset", {"last_offset": 4}, "4 is not 0 to 2147483647 after the base offset 5"),
-    ("last_offset", {"last_offset": 2**31 + 5}, "after the base offset 5"),
+    ("last_offset", {"last_offset": 4}, "4 must be 0 to 2147483647 more than the base offset 5"),
+    ("last_offset", {"last_offset": 2**31 + 5}, "more than the base offset 5"),
     ("max_timestamp", {"max_timestamp": 2**63}, "does not fit in 64 bits"),
     ("base_timestamp", {"base_timestamp": 2**63}, "does not fit in 64 bits"),
     ("partition_leader_epoch", {"partition_leader_epoch": 2**31}, "does not fit in 32 bits"),
     ("producer_id", {"producer_id": 2**63}, "does not fit in 64 bits"),
     ("producer_epoch", {"producer_epoch": 2**15}, "does not fit in 16 bits"),
     ("base_sequence", {"base_sequence": -(2**31) - 1}, "does not fit in 32 bits"),
-    ("last_offset", {"last_offset": 5, "magic": 1}, "a message set that is not compressed"),
-    ("producer_id", {"producer_id": 7, "magic": 1}, "a message set that is not compressed"),
+    ("last_offset", {"last_offset": 5, "magic": 1}, "an uncompressed message set"),
+    ("producer_id", {"producer_id": 7, "magic": 1}, "an uncompressed message set"),
     ("producer_id", {"producer_id": 7, "magic": 1, "compression": "gzip"}, "a wrapper message of"),
     (
         "max_timestamp",
         {"max_timestamp": 7, "magic": 0, "compression": "gzip"},
         "must not have this field",
     ),
-    ("last_offset", {"last_offset": 6, "magic": 1, "compression": "gzip"}, "is not the offset"),
-    ("is_control", {"is_control": True, "magic": 1}, "magic 1 does not have this flag"),
+    ("last_offset", {"last_offset": 6, "magic": 1, "compression": "gzip"}, "must equal the offset"),
+    ("is_control", {"is_control": True, "magic": 1}, "magic 1 does not support this flag"),
 ]
 
 
@@ -281,6 +293,6 @@ def test_more_than_an_int32_can_tell_is_an_error(
     monkeypatch.setattr(values, "LONGEST", size)
     encode_batch(records, magic=magic, compression=compression)
     monkeypatch.setattr(values, "LONGEST", 199)
-    with pytest.raises(EncodeError, match="bytes are more than the 199 of an int32") as caught:
+    with pytest.raises(EncodeError, match="bytes are more than 199, the largest int32") as caught:
         encode_batch(records, magic=magic, compression=compression)
     assert caught.value.path == ("records" if magic > 1 else "records[0]")

@@ -111,11 +111,11 @@ ID = "00000002 6964"
         (f"{ID} 00000000", "Headers at [0].value, byte 10: 'id': no type byte"),
         (
             f"{ID} 00000001 0a",
-            "Headers at [0].value, byte 10: 'id': unknown type 0x0a; the last is 0x09",
+            "Headers at [0].value, byte 10: 'id': unknown type 0x0a; the highest is 0x09",
         ),
         (
             f"{ID} 00000002 0900 {ID} 00000002 0500",
-            "Headers at [1].value, byte 23: 'id': a long takes 8 bytes, got 1",
+            "Headers at [1].value, byte 23: 'id': type long requires 8 bytes, got 1",
         ),
         (
             "00000002 61ff 00000001 08",
@@ -181,10 +181,15 @@ def test_the_bytes_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
             Headers.put_string,
             "n\ud800",
             "a",
-            "Headers at 'n\\ud800': the key is not writable as UTF-8: surrogates not allowed",
+            "Headers at 'n\\ud800': the key cannot be encoded as UTF-8: surrogates not allowed",
         ),
         (Headers.put_long, b"n", 1, "Headers at b'n': expected a str for the key, got b'n'"),
-        (Headers.put, "n", Typed("null"), "Headers at 'n': the type table kip-82 has no null"),
+        (
+            Headers.put,
+            "n",
+            Typed("null"),
+            "Headers at 'n': the type table kip-82 does not contain null",
+        ),
     ],
 )
 def test_what_cannot_be_put_is_refused_and_changes_nothing(
@@ -201,7 +206,7 @@ def test_what_cannot_be_put_is_refused_and_changes_nothing(
 def test_a_dialect_is_named_and_not_guessed() -> None:
     data = made([("a", Typed("boolean", True))], EARLIER).as_bytes()
     assert Headers(data, dialect=EARLIER).get("a") == [True]
-    with pytest.raises(DecodeError, match="a byte takes 1 bytes, got 0"):
+    with pytest.raises(DecodeError, match="type byte requires 1 bytes, got 0"):
         Headers(data).get("a")
     assert typed_headers([("a", b"\x00")], dialect=EARLIER).get("a") == [None]
 
@@ -267,7 +272,7 @@ def test_no_pairs_are_no_headers(none: Any) -> None:
         (("user", b""), "Headers at [1].value, byte 0: 'user': no type byte"),
         (
             ("traceparent", b"00-ab"),
-            "Headers at [1].value, byte 0: 'traceparent': unknown type 0x30; the last is 0x09",
+            "Headers at [1].value, byte 0: 'traceparent': unknown type 0x30; the highest is 0x09",
         ),
         ((b"\xff", LONG), "Headers at [1].key, byte 0: b'\\xff' is not UTF-8: invalid start byte"),
     ],

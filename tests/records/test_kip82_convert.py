@@ -108,7 +108,7 @@ def test_a_broken_header_does_not_keep_a_message_from_older_consumers() -> None:
         (up_convert, message(b"v") + bytes(8), "ends within a message", 35),
         (down_convert, new_message(b"v", magic=3), "unknown magic 3", 0),
         (up_convert, new_message(b"v", magic=3), "unknown magic 3", 0),
-        (down_convert, bytes(100), "message size 0 is less than the minimum of a message", 0),
+        (down_convert, bytes(100), "message size 0 is less than the minimum message size", 0),
         (
             up_convert,
             message(b"v") + FAR_APART,

@@ -104,10 +104,10 @@ def test_wrappers_that_are_none_are_errors() -> None:
     nested = message(gzip.compress(plain), attributes=GZIP)
     cases = {
         "null value": message(None, attributes=GZIP),
-        "without inner": message(gzip.compress(b""), attributes=GZIP),
-        "compressed message inside": wrapper(nested),
-        "magic 0 inside a wrapper of magic 1": wrapper(message(b"a", magic=0)),
-        "magic 2 inside a message set": wrapper(plain[:16] + b"\x02" + plain[17:]),
+        "has no inner": message(gzip.compress(b""), attributes=GZIP),
+        "is compressed again": wrapper(nested),
+        "magic 0 is in a wrapper of magic 1": wrapper(message(b"a", magic=0)),
+        "a message set cannot contain magic 2": wrapper(plain[:16] + b"\x02" + plain[17:]),
         "zstd": message(bytes(cramjam.zstd.compress(plain)), attributes=ZSTD),
         "snappy": message(b"\xff", attributes=SNAPPY),
     }

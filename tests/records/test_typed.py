@@ -58,7 +58,9 @@ def test_every_type_is_in_the_table() -> None:
 
 
 def test_only_the_earlier_table_has_null() -> None:
-    with pytest.raises(EncodeError, match=r"Typed at type: the type table kip-82 has no null"):
+    with pytest.raises(
+        EncodeError, match=r"Typed at type: the type table kip-82 does not contain null"
+    ):
         Typed("null").encode()
 
 
@@ -116,13 +118,13 @@ def test_a_size_of_its_own_is_kept(
     ("dialect", "data", "text"),
     [
         (DOCUMENT, "", "Typed at type, byte 0: no type byte"),
-        (DOCUMENT, "0a", "Typed at type, byte 0: unknown type 0x0a; the last is 0x09"),
-        (EARLIER, "0c", "Typed at type, byte 0: unknown type 0x0c; the last is 0x0b"),
-        (DOCUMENT, "00", "Typed at value, byte 1: a boolean takes 1 bytes, got 0"),
+        (DOCUMENT, "0a", "Typed at type, byte 0: unknown type 0x0a; the highest is 0x09"),
+        (EARLIER, "0c", "Typed at type, byte 0: unknown type 0x0c; the highest is 0x0b"),
+        (DOCUMENT, "00", "Typed at value, byte 1: type boolean requires 1 bytes, got 0"),
         (DOCUMENT, "00 02", "Typed at value, byte 1: a boolean is 0 or 1, got 2"),
         (EARLIER, "01 01", "Typed at value, byte 1: a boolean takes 0 bytes, got 1"),
         (EARLIER, "00 00", "Typed at value, byte 1: a null takes 0 bytes, got 1"),
-        (DOCUMENT, "05 00", "Typed at value, byte 1: a long takes 8 bytes, got 1"),
+        (DOCUMENT, "05 00", "Typed at value, byte 1: type long requires 8 bytes, got 1"),
         (DOCUMENT, "08 61ff", "Typed at value, byte 2: not UTF-8: invalid start byte"),
         (DOCUMENT, "08 eda080", "Typed at value, byte 1: not UTF-8: invalid continuation byte"),
     ],
@@ -200,7 +202,9 @@ def test_what_is_none_of_the_type_s_values_is_refused(name: str, values: list[An
 def test_a_type_that_is_none() -> None:
     names: list[Any] = ["integer", "", 5, None, []]
     for name in names:
-        with pytest.raises(EncodeError, match=r"is not a type; there are null, boolean, byte, "):
+        with pytest.raises(
+            EncodeError, match=r"is not a type; the types are null, boolean, byte, "
+        ):
             Typed(name)
 
 

@@ -74,7 +74,7 @@ def test_an_audit_of_an_unfinished_analysis_says_so(spark: SparkSession, out: Pa
     (tables / SUCCESS).rename(tables / "_kept")
     try:
         with pytest.raises(
-            FlexwireError, match=r"tables is unfinished, because it has no _SUCCESS"
+            FlexwireError, match=r"tables is unfinished, because _SUCCESS is missing"
         ):
             audit(spark, tables)
     finally:

@@ -263,9 +263,7 @@ def test_a_topic_that_is_not_there_is_told_and_one_without_such_records_is_not(
     # Their segments are empty.
     for found in ({}, {"topic": "orders,clicks"}, {"topic": "clicks", "partitions": "0"}):
         assert planned(**found) == []
-    with pytest.raises(
-        ArgumentError, match=r"topics that are there \(clicks, orders\), got 'order'"
-    ):
+    with pytest.raises(ArgumentError, match=r"topics that exist \(clicks, orders\), got 'order'"):
         planned(topic="orders,order")
 
 

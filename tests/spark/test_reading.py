@@ -132,7 +132,7 @@ def test_row_groups_of_a_large_file_are_read_once_each(
 def test_what_is_not_there_is_told_before_spark_is_asked(out: Path) -> None:
     with pytest.raises(ArgumentError, match="name: expected a table of"):
         table(None, out, "absent")  # type: ignore[arg-type]  # it is not touched
-    with pytest.raises(FlexwireError, match="holds no tables of flexwire"):
+    with pytest.raises(FlexwireError, match="contains no flexwire tables"):
         table(None, out / "elsewhere", "frames")  # type: ignore[arg-type]  # see above
 
 

@@ -384,11 +384,11 @@ def test_reading_says_what_is_wrong(out: Path) -> None:
     tables.mkdir(exist_ok=True)
     (tables / SUCCESS).unlink(missing_ok=True)
     (tables / MARKER).write_text('{"format": 1}')
-    expected = r"unfinished, because it has no _SUCCESS.*analyze again"
+    expected = r"unfinished, because _SUCCESS is missing.*analyze again"
     with pytest.raises(FlexwireError, match=expected):
         finished_tables(tables)
     (tables / MARKER).unlink()
-    with pytest.raises(FlexwireError, match="holds no tables of flexwire"):
+    with pytest.raises(FlexwireError, match="contains no flexwire tables"):
         finished_tables(tables)
 
 

@@ -203,7 +203,9 @@ def test_only_what_is_ours_is_swept(out: Path) -> None:
 
 
 def test_without_the_marker_nothing_is_published(out: Path) -> None:
-    told = pytest.raises(FlexwireError, match=r"tables.* is unfinished, because it has no _SUCCESS")
+    told = pytest.raises(
+        FlexwireError, match=r"tables.* is unfinished, because _SUCCESS is missing"
+    )
     with told, store_staging(Store(out)) as staging:
         staging.files.write("report.html", b"new")
         staging.publish()

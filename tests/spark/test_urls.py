@@ -183,7 +183,7 @@ def test_an_output_is_a_directory_here_or_in_a_store(
         ("memory://out", "expected a directory or a store that every process sees"),
         ("S3:/bucket", "expected two slashes after the scheme: s3://"),
         ("ftp://host/out", "expected a path, file://, s3://"),
-        ("s3://key:secret@bucket/out", "got a key or password in the URL"),
+        ("s3://key:secret@bucket/out", "the URL contains a key or password"),
     ):
         with pytest.raises(StorageError, match=told):
             analyze([tmp_path], out)

@@ -210,4 +210,4 @@ def test_answers_that_break_off(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     for error in said("silent", monkeypatch):
-        assert re.search("cannot (read|open|list): .*(no answer in 3 s|timeout)", error)
+        assert re.search("cannot (read|open|list): .*(no answer within 3 s|timeout)", error)

@@ -54,7 +54,7 @@ def test_a_url_is_shown_as_it_is(given: str) -> None:
         ("s3:/bucket/a", "expected two slashes after the scheme: s3://"),
         ("s3://", "expected a bucket"),
         ("s3:///a", "expected a bucket"),
-        ("file://host/a", "got the machine host"),
+        ("file://host/a", "got the host host"),
     ],
 )
 def test_what_is_not_a_place_is_refused(given: str, reason: str) -> None:

@@ -181,7 +181,7 @@ def test_zeros_at_the_end_are_one_row(tmp_path: Path) -> None:
     write_log(tmp_path / "orders-0", [made])
     *_, last = rows_of(tmp_path)[BATCHES]
     assert (last["position"], last["size"]) == (size, 500)
-    assert "zeros to the end of the file" in last["error"]
+    assert "zero bytes up to the end of the file" in last["error"]
 
 
 def test_logs_of_every_age(tmp_path: Path) -> None:

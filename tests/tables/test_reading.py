@@ -105,11 +105,11 @@ def test_what_is_not_complete_is_not_read(out: OutputDirectory, tmp_path: Path) 
     out.remove([f"tables/{SUCCESS}"])
     for path in (tmp_path, tmp_path / "tables"):
         with pytest.raises(
-            FlexwireError, match=r"tables is unfinished, because it has no _SUCCESS"
+            FlexwireError, match=r"tables is unfinished, because _SUCCESS is missing"
         ):
             output(path)
     out.remove([f"tables/{MARKER}"])
-    with pytest.raises(FlexwireError, match="holds no tables of flexwire"):
+    with pytest.raises(FlexwireError, match="contains no flexwire tables"):
         output(tmp_path)
 
 

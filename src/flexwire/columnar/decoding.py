@@ -63,14 +63,14 @@ def versions_of(
     to_choice(mode, "mode", get_args(Mode))
     if not isinstance(data, pa.Array | pa.ChunkedArray):
         name = "data" if is_read else "structs"
-        raise refuse(name, "an Arrow Array or ChunkedArray; pa.array makes one", data)
+        raise refuse(name, "an Arrow Array or ChunkedArray (use pa.array)", data)
     if is_read and data.type not in {pa.binary(), pa.large_binary()}:
-        raise refuse("data", "a column of binary or large_binary", str(data.type))
+        raise refuse("data", "a binary or large_binary column", str(data.type))
     if not is_read and not pa.types.is_struct(data.type):
-        raise refuse("structs", "a column of structs", str(data.type))
+        raise refuse("structs", "a struct column", str(data.type))
     numbers = _numbers(versions)
     if not isinstance(numbers, int) and len(numbers) != len(data):
-        raise refuse("versions", f"one for each of {len(data)} rows", f"{len(numbers)} of them")
+        raise refuse("versions", f"a version for each of {len(data)} rows", f"{len(numbers)}")
     return RowVersions(numbers, len(data))
 
 
@@ -78,18 +78,18 @@ def _numbers(versions: Any) -> int | pa.Array | pa.ChunkedArray:
     """Return a single version, or a column of versions."""
     if isinstance(versions, pa.Array | pa.ChunkedArray):
         if not pa.types.is_integer(versions.type) and not pa.types.is_null(versions.type):
-            raise refuse("versions", "a column of integers", str(versions.type))
+            raise refuse("versions", "an integer column", str(versions.type))
         try:
             return versions.cast(pa.int64())
         except pa.ArrowInvalid:
-            raise refuse("versions", "integers of 64 bits", str(versions.type)) from None
+            raise refuse("versions", "64-bit integers", str(versions.type)) from None
     if isinstance(versions, np.ndarray) and versions.ndim:
         if versions.dtype.kind not in "iu" or versions.ndim > 1:
-            raise refuse("versions", "one column of integers", versions)
+            raise refuse("versions", "a one-dimensional integer array", versions)
         return _numbers(pa.array(versions))
     if isinstance(versions, int) or not hasattr(versions, "__iter__"):
         return to_version(versions)
-    several = to_list(versions, "versions", "a version, or one for each row")
+    several = to_list(versions, "versions", "a version, or a version for each row")
     # If a list contains itself, Arrow would follow it until the process crashes.
     return pa.array(
         [None if version is None else to_version(version) for version in several], pa.int64()
@@ -98,7 +98,7 @@ def _numbers(versions: Any) -> int | pa.Array | pa.ChunkedArray:
 
 def column_names(columns: object) -> tuple[str, ...]:
     """Check and return the names of the requested record columns."""
-    names = to_list(columns, "columns", "a list of names")
+    names = to_list(columns, "columns", "a list of column names")
     if not names:
         raise refuse("columns", "at least one", columns)
     for name in names:
@@ -110,7 +110,7 @@ def column_names(columns: object) -> tuple[str, ...]:
 def range_of(ends: object, name: str) -> tuple[int | None, int | None]:
     """Return the two ends of a range, each as an int64 or None."""
     if not isinstance(ends, tuple | list) or len(ends) != _ENDS:
-        raise refuse(name, "a pair of the first and the last, or None for no end", ends)
+        raise refuse(name, "a pair of the first and last value (None for an open end)", ends)
     low, high = (None if end is None else to_int(end, name) for end in ends)
     return low, high
 

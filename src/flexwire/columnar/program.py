@@ -372,7 +372,9 @@ class ColumnBinding:
         names = [field.name for field in array.type]
         for name in names:
             if name not in node.fields or names.count(name) > 1:
-                raise EncodeError("no version has such a field", path=_join(path, name))
+                raise EncodeError(
+                    "no version has this field, or the field is repeated", path=_join(path, name)
+                )
         for name, child in node.fields.items():
             if name in names:
                 self._bind(child, array.field(names.index(name)), _join(path, name))
@@ -386,7 +388,7 @@ def _fitted(node: ColumnNode, array: pa.Array, path: str) -> pa.Array:
     """Return a column with the type of its node, and with offsets that kernels can rely on."""
     if node.is_struct:
         if not pa.types.is_struct(array.type):
-            raise EncodeError(f"a column of structs, not of {array.type}", path=path)
+            raise EncodeError(f"expected a struct column, got {array.type}", path=path)
         return array
     array = as_list(array, path) if node.is_list else cast(array, node.kind, path)
     if node.used and (node.is_list or node.is_text):

@@ -107,7 +107,7 @@ def encode_record_pieces(
     """
     records_per_batch = to_int(records_per_batch, "records_per_batch")
     if not isinstance(rows, pa.RecordBatch | pa.Table):
-        raise refuse("rows", "a RecordBatch or a Table of Arrow", rows)
+        raise refuse("rows", "an Arrow RecordBatch or Table", rows)
     if records_per_batch < 1:
         raise EncodeError(f"a batch must have at least one record, got {records_per_batch}")
     attributes = pack_attributes(RECORD_BATCH, compression, timestamp_type, {})
@@ -350,7 +350,7 @@ def _headers(chunk: pa.RecordBatch) -> pa.ListArray | None:
     array = as_list(array, "headers")
     kind = array.type.value_type
     if not (pa.types.is_struct(kind) or pa.types.is_null(kind)):
-        raise EncodeError(f"a column of structs, not of {kind}", path=_HEADERS)
+        raise EncodeError(f"expected structs, got {kind}", path=_HEADERS)
     if pa.types.is_struct(kind):
         _check_fields([field.name for field in kind])
     if not (pa.types.is_struct(kind) and {field.type for field in kind} == {pa.binary()}):
@@ -370,7 +370,10 @@ def _check_fields(names: list[str]) -> None:
     expected = [field.name for field in _PAIR]
     for name in names:
         if name not in expected or names.count(name) > 1:
-            raise EncodeError("no record header has such a field", path=f"{_HEADERS}.{name}")
+            raise EncodeError(
+                "record headers do not have this field, or the field is repeated",
+                path=f"{_HEADERS}.{name}",
+            )
     for name in expected:
         if name not in names:
             raise EncodeError("the column is missing", path=f"{_HEADERS}.{name}")
@@ -391,7 +394,7 @@ def _offsets(chunk: pa.RecordBatch, before: int, rows: int) -> NumpyArray:
     array = cast(array, pa.int64(), "offset")
     if array.null_count:
         row = before + pc.index(array.is_null(), value=True).as_py()
-        raise EncodeError(f"row {row} is null; a record must have an offset", path="offset")
+        raise EncodeError(f"row {row} is null, but every record must have an offset", path="offset")
     return _numbers(array)
 
 

@@ -437,9 +437,9 @@ class RecordReader:
             self.partial = PartialBatch(start, remaining, declared)
             self.position = end
             return
-        reason = f"a batch of {declared} bytes, but the data ends after {remaining}"
+        reason = f"the batch declares {declared} bytes, but the data ends after {remaining}"
         if declared is None or remaining <= MAGIC_AT:
-            reason = f"the data ends after {remaining} bytes of a batch's header"
+            reason = f"the data ends after {remaining} bytes of a batch header"
         self._refuse(RecordError(reason, offset=start), None)
 
     def _refuse(self, error: RecordError, after: int | None) -> None:

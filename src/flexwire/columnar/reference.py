@@ -318,7 +318,7 @@ class KernelRun:
 
 
 def _refuse_too_large() -> NoReturn:
-    raise CodecError(f"one column of it takes more than {program.MOST} bytes or elements")
+    raise CodecError(f"a column of the result exceeds {program.MOST} bytes or elements")
 
 
 def gather(
@@ -336,8 +336,8 @@ def gather(
         errors = pa.chunked_array([result.errors for result in results], ERROR)
     elif len(results) > 1:
         raise CodecError(
-            f"one column of them takes more than {program.MOST} bytes or elements; "
-            "give a ChunkedArray, and get one"
+            f"a column of the result exceeds {program.MOST} bytes or elements; "
+            "pass a ChunkedArray to get a ChunkedArray"
         )
     else:
         values = results[0].values if results else pa.array([], kind)

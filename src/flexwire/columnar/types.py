@@ -145,7 +145,9 @@ def merge(path: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
         return pa.list_(merge(path, [kind.value_type for kind in kinds]))
     if all(pa.types.is_integer(kind) for kind in kinds):
         return max(kinds, key=lambda kind: kind.bit_width)
-    raise SpecError(f"the types {', '.join(map(str, kinds))} have no common column", source=path)
+    raise SpecError(
+        f"the types {', '.join(map(str, kinds))} have no common column type", source=path
+    )
 
 
 def _merge_structs(path: str, kinds: Sequence[pa.StructType]) -> pa.StructType:
@@ -210,7 +212,7 @@ def cast(data: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     try:
         return data.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise EncodeError(f"{data.type} does not become {kind}: {error}", path=path) from None
+        raise EncodeError(f"cannot convert {data.type} to {kind}: {error}", path=path) from None
 
 
 def as_list(data: pa.Array, path: str) -> pa.ListArray:
@@ -219,7 +221,7 @@ def as_list(data: pa.Array, path: str) -> pa.ListArray:
     if pa.types.is_list(kind):
         return data
     if not (pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
-        raise EncodeError(f"a column of lists, not of {kind}", path=path)
+        raise EncodeError(f"expected a list column, got {kind}", path=path)
     return cast(data, pa.list_(kind.value_type), path)
 
 

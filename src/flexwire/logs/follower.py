@@ -125,12 +125,12 @@ class LogFollower:
 def _refuse_loss(partition: Partition, log: Replica | None, low: int | None, end: int) -> None:
     """Raise an error for a log that is missing, or that lacks offsets from ``low`` to ``end``."""
     if log is None:
-        raise _loss(f"{partition} is gone; it had been read up to offset {low or 0}")
+        raise _loss(f"{partition} no longer exists; offsets up to {low or 0} had been read")
     first, last = log.first, end_offset(log.segments[-1])
     if low is not None and low < first:
-        raise _loss(f"{log} begins with offset {first}, but offset {low} is to be read next")
+        raise _loss(f"{log} begins with offset {first}, but the next offset to read is {low}")
     if last < end:
-        raise _loss(f"{log} ends before offset {last}, but had records up to {end}")
+        raise _loss(f"{log} ends before offset {last}, but earlier had records up to {end}")
 
 
 def _loss(reason: str) -> CaptureError:

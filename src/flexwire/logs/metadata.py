@@ -153,7 +153,7 @@ class MetadataCoverage:
             said = None if span.snapshot is None else timestamps[span.snapshot]
             if span.start <= first <= span.end and (said is None or said <= time):
                 return first
-        reason = f"the state as of {time} ms is not known; {self._known()}"
+        reason = f"the state at {time} ms is not known; {self._known()}"
         raise CaptureError(reason, source=METADATA_TOPIC)
 
     def committed(self) -> int:
@@ -240,7 +240,7 @@ def find_metadata(path: str | Path) -> MetadataFiles:
             has_log.add(directory)
     if len(files) != 1:
         there = ", ".join(map(shown, sorted(files))) or "none"
-        reason = f"expected one directory {METADATA_PARTITION} at or below it, got {there}"
+        reason = f"expected one {METADATA_PARTITION} directory at or below the path, got {there}"
         raise CaptureError(reason, source=shown(str(path)))
     [(directory, snapshots)] = files.items()
     segments: tuple[InputFile, ...] = ()
@@ -387,10 +387,10 @@ def _examined(name: SnapshotName, source: InputFile, walked: _EpochRuns) -> Meta
         with open_file(source) as log:
             timestamp, problem = _ends(log)
     except (RecordError, CodecError, UnknownMessageError) as error:
-        problem = f"it cannot be read: {error}"
+        problem = f"the snapshot cannot be read: {error}"
     epoch = walked.epoch_at(name.offset - 1)
     if problem is None and epoch not in {None, name.epoch}:
-        problem = f"the log has epoch {epoch} there, so it is of another history"
+        problem = f"the snapshot belongs to another history: the log has epoch {epoch}"
     return MetadataSnapshot(name, timestamp, problem)
 
 
@@ -406,9 +406,9 @@ def _ends(log: LogFile) -> tuple[int | None, str | None]:
             timestamp = _last_contained(log, place)
         last, end = place, place.last_offset + 1
     if last is None or timestamp is None:
-        return None, "it does not begin with a snapshot's header"
+        return None, "the file does not begin with a snapshot header"
     if last.position + last.size != log.size or not _is_footer(log, last):
-        return timestamp, "it does not end with a snapshot's footer"
+        return timestamp, "the file does not end with a snapshot footer"
     return timestamp, None
 
 
@@ -489,7 +489,7 @@ def _said(offset: int, timestamp: int, control: ControlRecord) -> QuorumRecord |
     fields: dict[str, Any]
     fields = {} if control.message is None else control.message.to_json(control.version)
     if control.name is None:
-        error = f"control record type {control.type} is in no bundled release"
+        error = f"no bundled release has control record type {control.type}"
         return QuorumRecord(offset, timestamp, None, error=error)
     if control.name == KRAFT_VERSION:
         return QuorumRecord(offset, timestamp, KRAFT_VERSION, fields["kRaftVersion"])

@@ -259,7 +259,7 @@ def plan(paths: Iterable[str | Path], query: LogQuery) -> list[list[LogPiece]]:
         for partition in by_partition:
             if partition not in there:
                 names = ", ".join(map(str, sorted(there)[:20])) or "none"
-                raise refuse(name, f"partitions that are there ({names})", partition)
+                raise refuse(name, f"partitions that exist ({names})", partition)
     return split_tasks([(log, query) for log in logs])
 
 
@@ -288,7 +288,7 @@ def check_topics(paths: Iterable[str | Path], topics: Collection[str]) -> None:
     for topic in sorted(topics):
         if topic not in there:
             names = ", ".join(sorted(there)[:20])
-            raise refuse("topic", f"topics that are there ({names})", topic)
+            raise refuse("topic", f"topics that exist ({names})", topic)
 
 
 def tasks_of(

@@ -344,7 +344,7 @@ class _PieceReader:
         position = self.at + offset
         size = self._piece.stop - position
         self._used = self._left = 0
-        reason = f"{size} zeros to the end of the file: preallocated, or lost in a crash"
+        reason = f"{size} zero bytes up to the end of the file: preallocated, or lost in a crash"
         if not self._piece.is_end and self._mode == "FAILFAST":
             damage = CaptureError(reason, source=self._piece.log.name, offset=position)
             raise damage.under(LOG_DAMAGED)

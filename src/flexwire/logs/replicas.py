@@ -118,7 +118,7 @@ def _add(directories: dict[str, Named], source: InputFile) -> None:
     directory, _, name = source.url.rpartition("/")
     parsed = parse_file(name)
     if parsed is None:
-        reason = f"its name is not that of a log segment, such as {'0' * 20}.log"
+        reason = f"expected the name of a log segment, such as {'0' * 20}.log"
         raise CaptureError(reason, source=shown(source.url))
     if not is_set_aside(directory.rpartition("/")[2]):
         directories[directory][parsed] = source

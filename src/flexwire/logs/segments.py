@@ -139,7 +139,7 @@ def walk(log: LogFile, position: int = 0) -> Iterator[BatchPlace | Damage]:
             place = place_at(log, position)
         except RecordError as error:
             if log.is_zero(position):
-                reason = "zeros to the end of the file: preallocated, or lost in a crash"
+                reason = "zero bytes up to the end of the file: preallocated, or lost in a crash"
                 yield Damage(position, log.size - position, reason)
                 return
             next_position = search.next_batch(position + 1)
@@ -165,13 +165,13 @@ def place_at(log: LogFile, position: int) -> BatchPlace:
     remaining = log.size - position
     size = batches.partial.declared_size if batches.partial else None
     if size is None or len(data) < _LEAST_HEADER:
-        reason = f"the file ends after {remaining} bytes of a batch's header"
+        reason = f"the file ends after {remaining} bytes of a batch header"
         raise RecordError(reason, offset=position)
     if size > remaining:
-        reason = f"a batch of {size} bytes, but the file ends after {remaining}"
+        reason = f"the batch declares {size} bytes, but the file ends after {remaining}"
         raise RecordError(reason, offset=position)
     if size > MAX_BATCH_BYTES:
-        reason = f"a batch of {size} bytes, more than {MAX_BATCH_BYTES}"
+        reason = f"the batch declares {size} bytes, more than the maximum of {MAX_BATCH_BYTES}"
         raise RecordError(reason, offset=position)
     magic = data[MAGIC_AT]
     if magic == RECORD_BATCH:
@@ -195,7 +195,9 @@ def read_batch(
     except RecordError as error:
         raise RecordError(error.reason, offset=place.position + error.offset) from None
     except StopIteration:
-        raise RecordError("the file became shorter", offset=place.position) from None
+        raise RecordError(
+            "the file became shorter while it was read", offset=place.position
+        ) from None
     batch.position = place.position
     return batch
 
@@ -245,7 +247,7 @@ def read_offset_index(
 
 def _offset_mismatch(log: LogFile, entry: OffsetEntry) -> Iterator[str]:
     if not 0 <= entry.position < log.size:
-        yield f"position {entry.position} is beyond the {log.size} bytes of the log"
+        yield f"position {entry.position} is not within the {log.size} bytes of the log"
         return
     try:
         last_offset = place_at(log, entry.position).last_offset
@@ -253,7 +255,10 @@ def _offset_mismatch(log: LogFile, entry: OffsetEntry) -> Iterator[str]:
         yield f"no batch at position {entry.position} of the log: {error.reason}"
         return
     if last_offset != entry.offset:
-        yield f"offset {entry.offset}, but the batch at {entry.position} ends with {last_offset}"
+        yield (
+            f"the entry has offset {entry.offset}, but the batch at {entry.position} ends with "
+            f"{last_offset}"
+        )
 
 
 def read_time_index(
@@ -298,10 +303,10 @@ class _TimeComparison:
         if place is None:
             yield f"offset {entry.offset} is beyond the end of the log"
         elif place.last_offset != entry.offset:
-            yield f"no batch ends with offset {entry.offset}; the next one's is {place.last_offset}"
+            yield f"no batch ends at offset {entry.offset}; the next ends at {place.last_offset}"
         elif place.max_timestamp != entry.timestamp:
-            difference = f"the batch that ends with {entry.offset} has {place.max_timestamp}"
-            yield f"timestamp {entry.timestamp}, but {difference}"
+            difference = f"the batch that ends with offset {entry.offset} has {place.max_timestamp}"
+            yield f"the entry has timestamp {entry.timestamp}, but {difference}"
 
 
 def _entries(
@@ -311,7 +316,7 @@ def _entries(
     for at in range(0, whole, layout.size):
         data = index.read(at, layout.size)
         if len(data) < layout.size:
-            yield Damage(at, index.size - at, "the file became shorter")
+            yield Damage(at, index.size - at, "the file became shorter while it was read")
             return
         if not any(data):
             if index.is_zero(at):
@@ -319,13 +324,13 @@ def _entries(
             # The first record of a log may have the timestamp 0, and its entry may then be all
             # zeros.
             if at:
-                yield Damage(at, index.size - at, "zeros, but something follows them")
+                yield Damage(at, index.size - at, "an entry of zeros, but other bytes follow")
                 return
         first, second = layout.unpack(data)
         yield at, (first, second)
     if whole < index.size:
         size = index.size - whole
-        yield Damage(whole, size, f"{size} bytes at the end, too few for an entry")
+        yield Damage(whole, size, f"the file ends with {size} bytes, too few for an entry")
 
 
 def _descent(what: str, last: int, number: int, *, is_strict: bool) -> Iterator[str]:
@@ -374,7 +379,9 @@ def read_transaction_index(index: LogFile) -> Iterator[StateEntry | Damage]:
         last_offset = fields["lastOffset"]
     if whole < index.size:
         size = index.size - whole
-        yield Damage(whole, size, f"{size} bytes at the end, too few for an aborted transaction")
+        yield Damage(
+            whole, size, f"the file ends with {size} bytes, too few for an aborted transaction"
+        )
 
 
 def read_producer_snapshot(snapshot: LogFile) -> Iterator[StateEntry | Damage]:
@@ -392,7 +399,7 @@ def read_producer_snapshot(snapshot: LogFile) -> Iterator[StateEntry | Damage]:
     form = decoded.to_json(version)
     actual = crc32c(data[_CRC_START:])
     if actual != form["crc"]:
-        reason = f"crc is {form['crc']:#010x} but the bytes have {actual:#010x}"
+        reason = f"the declared crc is {form['crc']:#010x}, but the actual crc is {actual:#010x}"
         yield Damage(0, len(data), reason)
     yield from form["producerEntries"]
 
@@ -423,7 +430,9 @@ def read_checkpoint(checkpoint: LogFile) -> Iterator[StateEntry | Damage]:
         return
     version, count = (_number(lines[at]) if len(lines) > at else None for at in range(2))
     if version != _CHECKPOINT_VERSION or count is None or count < 0:
-        reason = f"the first lines must be version {_CHECKPOINT_VERSION} and the count of entries"
+        reason = (
+            f"expected version {_CHECKPOINT_VERSION} in line 1 and the number of entries in line 2"
+        )
         yield Damage(1, 2, reason)
         return
     last: list[int] | None = None
@@ -431,7 +440,9 @@ def read_checkpoint(checkpoint: LogFile) -> Iterator[StateEntry | Damage]:
         words = line.split()
         numbers = [_number(word) for word in words[len(words) - 2 :]]
         if len(words) != len(columns) or None in numbers:
-            yield Damage(number, 1, f"not {len(columns)} columns, {', '.join(columns)}: {line}")
+            yield Damage(
+                number, 1, f"expected {len(columns)} columns, {', '.join(columns)}: {line}"
+            )
             continue
         values = [*words[: len(words) - 2], *numbers]
         yield dict(zip(columns, values, strict=True))
@@ -444,11 +455,12 @@ def read_checkpoint(checkpoint: LogFile) -> Iterator[StateEntry | Damage]:
             yield Damage(
                 number,
                 1,
-                f"epoch {values_read[0]} at {values_read[1]} after {last[0]} at {last[1]}",
+                f"epoch {values_read[0]} at offset {values_read[1]} follows epoch {last[0]} at "
+                f"offset {last[1]}",
             )
         last = values_read
     if len(lines) - 2 != count:
-        yield Damage(2, 1, f"{count} entries declared, and {len(lines) - 2} lines follow")
+        yield Damage(2, 1, f"the file declares {count} entries, but contains {len(lines) - 2}")
 
 
 def _number(word: str) -> int | None:
@@ -459,6 +471,6 @@ def _number(word: str) -> int | None:
 
 def _read_whole(file: LogFile) -> bytes:
     if file.size > MAX_STATE_BYTES:
-        reason = f"{file.size} bytes, more than the {MAX_STATE_BYTES} that such a file may have"
+        reason = f"the file has {file.size} bytes, more than the maximum of {MAX_STATE_BYTES}"
         raise CaptureError(reason, source=str(file.path))
     return file.read(0, file.size)

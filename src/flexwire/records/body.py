@@ -297,7 +297,7 @@ def _read_checked(
 
 def over_budget(offset: int) -> RecordError:
     """Return the error for inflated bytes with more records and headers than are allowed."""
-    reason = "the inflated records are too many; if that is meant, raise max_inflated"
+    reason = "the batch has too many records or record headers; to allow them, raise max_inflated"
     return RecordError(reason, offset=offset)
 
 
@@ -484,7 +484,7 @@ def _write_record(record: Record, base_offset: int, base_timestamp: int) -> byte
 def _delta(value: int, base: int, bits: int, name: str) -> bytes:
     delta = value - base
     if not -1 << (bits - 1) <= delta < 1 << (bits - 1):
-        reason = f"{value} is further than {bits} bits from the batch's base {name} {base}"
+        reason = f"{value} differs by more than {bits} bits from the batch's base {name} {base}"
         raise EncodeError(reason, path=name)
     return _varint(delta)
 

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-cramjam: Any = import_optional("compression by snappy, lz4 or zstd", "records", "cramjam")
+cramjam: Any = import_optional("snappy, lz4 or zstd compression", "records", "cramjam")
 # The error texts of cramjam, or of Python's zlib, for damaged data.
 _DAMAGED: tuple[type[Exception], ...] = (
     zlib.error,
@@ -81,7 +81,9 @@ def lz4_header_size(data: bytes | memoryview, start: int = 0) -> int:
         raise RecordError("expected an lz4 frame header")
     flags = data[start + 4]
     if flags & LZ4_VERSION_MASK != LZ4_VERSION or flags & LZ4_DICTIONARY:
-        raise RecordError(f"lz4 frame flags {flags:#04x} of another version or a dictionary")
+        raise RecordError(
+            f"lz4 frame flags {flags:#04x} declare an unknown version or a dictionary"
+        )
     return 15 if flags & LZ4_CONTENT_SIZE else 7
 
 
@@ -93,7 +95,7 @@ def lz4_bound(data: bytes | memoryview) -> int:
         position += lz4_header_size(data, start)
         code = data[start + 5] >> LZ4_SIZE_SHIFT & LZ4_MOST_SIZE
         if code < LZ4_LEAST_SIZE:
-            raise RecordError("an lz4 frame has a block size that does not exist")
+            raise RecordError("an lz4 frame has an invalid block size")
         after_block = 4 if data[start + 4] & LZ4_BLOCK_CHECKSUM else 0
         while size := _little(data, position, 4, "lz4"):
             stored = size & LZ4_LENGTH_MASK
@@ -119,7 +121,7 @@ def zstd_bound(data: bytes | memoryview) -> int:
             block = _little(data, position, 3, "zstd")
             last, kind, size = bool(block & 1), block >> 1 & 3, block >> 3
             if kind == ZSTD_RESERVED:
-                raise RecordError("a zstd block of the reserved type")
+                raise RecordError("a zstd block has the reserved type")
             position += 3 + (1 if kind == ZSTD_RLE else size)
             bound += ZSTD_BLOCK_SIZE if kind == ZSTD_COMPRESSED else size
         position += 4 if descriptor & 0x04 else 0
@@ -147,7 +149,7 @@ def with_right_checksum(data: bytes) -> bytes:
     if data[last] == right:
         return data
     if data[last] != header_checksum(data[:last]):
-        raise RecordError(f"lz4 frame header checksum is {data[last]:#04x}, expected {right:#04x}")
+        raise RecordError(f"lz4 header checksum is {data[last]:#04x}, expected {right:#04x}")
     return data[:last] + bytes([right]) + data[last + 1 :]
 
 
@@ -169,7 +171,7 @@ def xxh32_short(data: bytes) -> int:
     '0x2cc5d05'
     """
     if len(data) > _LONGEST:
-        raise ValueError(f"{len(data)} bytes, at most {_LONGEST} are supported")
+        raise ValueError(f"got {len(data)} bytes, expected at most {_LONGEST}")
     value = XXH_PRIME_5 + len(data)
     whole = len(data) & ~3
     for index in range(0, whole, 4):
@@ -260,7 +262,7 @@ def inflate_into(
 
 
 def _beyond(limit: int) -> RecordError:
-    reason = f"the records inflate beyond {limit} bytes; if that is meant, raise max_inflated"
+    reason = f"the records inflate to more than {limit} bytes; to allow them, raise max_inflated"
     return RecordError(reason)
 
 
@@ -291,7 +293,7 @@ def _inflate_gzip(data: bytes, limit: int) -> bytes:
         data = member.unused_data
         if not data:
             return b"".join(parts)
-    raise RecordError(f"gzip data of more than {_GZIP_MOST_MEMBERS} members")
+    raise RecordError(f"the gzip data has more than {_GZIP_MOST_MEMBERS} members")
 
 
 def _inflate_gzip_into(data: memoryview, room: memoryview) -> int:
@@ -376,7 +378,7 @@ def _check_snappy(block: bytes | memoryview, room: int, limit: int) -> int:
     """Return a block's declared size. Raises `RecordError` if it is impossible or too large."""
     declared: int = cramjam.snappy.decompress_raw_len(block)
     if declared > len(block) * _SNAPPY_MOST_RATIO:
-        raise RecordError(f"{len(block)} bytes of snappy data declare {declared} when inflated")
+        raise RecordError(f"{len(block)} bytes of snappy data cannot inflate to {declared} bytes")
     if declared > room:
         raise _beyond(limit)
     return declared
@@ -462,9 +464,9 @@ def checked_level(compression: Compression, level: int | None) -> int | None:
 def _wrong_level(compression: Compression, level: int) -> str:
     levels = _LEVELS.get(compression)
     if levels is None:
-        return f"{compression} has no levels; leave it out"
+        return f"{compression} has no levels; leave out the level"
     range_text = f"{levels.start} to {levels.stop - 1}"
-    return f"level {short(level)} is not in {range_text}, the levels of {compression}"
+    return f"level {short(level)} is not in {range_text}, the range for {compression}"
 
 
 def _deflate_snappy(data: bytes) -> bytes:

@@ -136,11 +136,13 @@ class _BatchWalk(msgspec.Struct, gc=False):
         if remaining > MAGIC_AT:
             magic = self.data[start + MAGIC_AT]
             if magic >= len(LEAST_SIZES):
-                reason = f"unknown magic {magic}; 0, 1 and 2 are known"
+                reason = f"unknown magic {magic}; expected 0, 1 or 2"
             else:
                 least = LEAST_SIZES[magic]
         if reason is None and size < least:
-            reason = f"batch length {size - ENTRY.size} is below the minimum, {least - ENTRY.size}"
+            reason = (
+                f"batch length {size - ENTRY.size} is less than the minimum, {least - ENTRY.size}"
+            )
         if reason is not None:
             self.position = len(self.data)
             raise RecordError(reason, offset=start)
@@ -165,11 +167,13 @@ class _BatchWalk(msgspec.Struct, gc=False):
         if self.check_crc:
             actual = crc32c(data[CRC_START:])
             if actual != crc:
-                reason = f"crc is {crc:#010x} but the bytes have {actual:#010x}"
+                reason = f"the declared crc is {crc:#010x}, but the actual crc is {actual:#010x}"
                 raise RecordError(reason, offset=start)
         _check_compression(attributes, magic, start)
         if last_offset_delta < 0 or base_offset + last_offset_delta > INT64_MAX:
-            reason = f"last offset delta {last_offset_delta} after base offset {base_offset}"
+            reason = (
+                f"last offset delta {last_offset_delta} is invalid for base offset {base_offset}"
+            )
             raise RecordError(reason, offset=start)
         return RecordBatch(
             position=start,
@@ -223,7 +227,7 @@ def _check_compression(attributes: int, magic: int, start: int) -> Compression:
     if number >= len(COMPRESSIONS):
         raise RecordError(f"unknown compression type {number}", offset=start)
     if number == ZSTD and magic < RECORD_BATCH:
-        raise RecordError(f"zstd compression, which magic {magic} does not support", offset=start)
+        raise RecordError(f"magic {magic} does not support zstd compression", offset=start)
     return COMPRESSIONS[number]
 
 

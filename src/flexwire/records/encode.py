@@ -211,7 +211,7 @@ def seal_batch(
         _number(fields, f"{which}_offset", 64) for which in ("base", "last")
     )
     if not 0 <= last_offset - base_offset <= INT32_MAX:
-        reason = f"{last_offset} is not 0 to {INT32_MAX} after the base offset {base_offset}"
+        reason = f"{last_offset} must be 0 to {INT32_MAX} more than the base offset {base_offset}"
         raise EncodeError(reason, path="last_offset")
     # A batch that compaction emptied contains no compressed data at all. It does not contain the
     # compressed form of empty data.
@@ -241,7 +241,7 @@ def _write_message_set(
     for name, value in fields.items():
         is_given = is_wrapper and name in WRITTEN_FIELDS[magic]
         if not is_given and value not in (None, NO_VALUE):
-            kind = "a wrapper message" if is_wrapper else "a message set that is not compressed"
+            kind = "a wrapper message" if is_wrapper else "an uncompressed message set"
             raise EncodeError(f"{kind} of magic {magic} must not have this field", path=name)
     if not is_wrapper:
         return write_messages(records, magic=magic, attributes=attributes)
@@ -254,7 +254,7 @@ def _write_message_set(
     if magic > 0 and last_offset != 0:
         base_offset = first.offset
         if last_offset != last.offset:
-            reason = f"{last_offset} is not the offset of the last record, {last.offset}"
+            reason = f"{last_offset} must equal the offset of the last record, {last.offset}"
             raise EncodeError(reason, path="last_offset")
     inner_attributes = attributes & ~COMPRESSION_MASK
     inner = write_messages(

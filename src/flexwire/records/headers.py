@@ -215,7 +215,9 @@ def _pairs(given: Pairs | None) -> list[tuple[Any, Any]]:
     if given is None:
         return []
     pairs = to_list(
-        given.items() if isinstance(given, Mapping) else given, "pairs", "pairs of key and value"
+        given.items() if isinstance(given, Mapping) else given,
+        "pairs",
+        "pairs of a key and a value",
     )
     for index, pair in enumerate(pairs):
         if not isinstance(pair, tuple | list) or len(pair) != _PAIR:
@@ -231,7 +233,7 @@ def _encode_header(key: str, value: Typed, dialect: TypedDialect) -> bytes:
     try:
         raw_key = key.encode()
     except UnicodeEncodeError as error:
-        raise EncodeError(f"the key is not writable as UTF-8: {error.reason}") from None
+        raise EncodeError(f"the key cannot be encoded as UTF-8: {error.reason}") from None
     writer = Writer()
     for part in (raw_key, value.encode(dialect)):
         INT32.write(writer, len(part))

@@ -26,7 +26,7 @@ MAX_RATIO: Final = 1024
 """The largest allowed ratio of inflated bytes to captured bytes. It is about gzip's maximum."""
 RECORD_COST: Final = 256
 """The number of bytes for which a record or record header counts, in addition to its content."""
-BEYOND: Final = "; if that is meant, raise max_"
+BEYOND: Final = "; to allow them, raise max_"
 """The part of an error's reason that identifies a batch beyond a limit."""
 
 
@@ -88,7 +88,7 @@ def count_bytes(records: Iterable[Record]) -> int:
 
 def ratio_reason(ratio: int) -> str:
     """Return the reason for leaving out a batch that exceeds the ratio when inflated."""
-    return f"the records inflate beyond {ratio} times their batch{BEYOND}ratio"
+    return f"the records inflate to more than {ratio} times their batch{BEYOND}ratio"
 
 
 def records_within(batch: RecordBatch, ratio: int | None) -> list[Record]:
@@ -106,8 +106,8 @@ def records_within(batch: RecordBatch, ratio: int | None) -> list[Record]:
     >>> records_within(batch, 10)
     Traceback (most recent call last):
     ...
-    flexwire.errors.RecordError: record batch at byte 0: the records inflate beyond 10 times their \
-batch; if that is meant, raise max_ratio
+    flexwire.errors.RecordError: record batch at byte 0: the records inflate to more than 10 times \
+their batch; to allow them, raise max_ratio
     """
     own = batch.max_inflated
     if ratio is None or batch.compression is Compression.NONE or ratio * batch.size >= own:

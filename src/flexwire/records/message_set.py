@@ -56,7 +56,7 @@ def read_message(data: bytes, start: int, stop: int) -> MessageEntry:
     """
     magic = data[start + MAGIC_AT]
     if magic > 1:
-        raise RecordError(f"magic {magic} inside a message set", offset=start)
+        raise RecordError(f"a message set cannot contain magic {magic}", offset=start)
     layout = PREFIXES[magic]
     # There must be room for both lengths, because the reads below assume it.
     if stop - start < layout.size + 2 * _LENGTH_SIZE:
@@ -88,7 +88,7 @@ def _read_nullable_bytes(
 def wrapped_bytes(wrapper: MessageEntry) -> bytes:
     """Return the compressed message set of a wrapper. Raises `RecordError` if there is none."""
     if wrapper.value is None:
-        raise RecordError("a wrapper message with a null value")
+        raise RecordError("a wrapper message has a null value")
     return wrapper.value
 
 
@@ -115,7 +115,7 @@ def read_inner_records(
         if len(messages) > budget:
             raise over_budget(start)
     if not messages:
-        raise RecordError("a wrapper message without inner messages")
+        raise RecordError("a wrapper message has no inner messages")
     base = _absolute_base(wrapper, messages[-1])
     records = [
         Record(
@@ -136,10 +136,10 @@ def _check_inner(
     entry: bytes, message: MessageEntry, wrapper: MessageEntry, start: int, *, check_crc: bool
 ) -> None:
     if message.magic != wrapper.magic:
-        reason = f"magic {message.magic} inside a wrapper of magic {wrapper.magic}"
+        reason = f"a message of magic {message.magic} is in a wrapper of magic {wrapper.magic}"
         raise RecordError(reason, offset=start)
     if message.attributes & COMPRESSION_MASK:
-        raise RecordError("a compressed message inside a wrapper", offset=start)
+        raise RecordError("a message in a wrapper is compressed again", offset=start)
     if check_crc:
         check_message_crc(entry, message.crc, start)
 
@@ -148,7 +148,9 @@ def check_message_crc(entry: bytes, crc: int, offset: int) -> None:
     """Check the crc of a whole message set entry. Raises `RecordError` at ``offset``."""
     actual = zlib.crc32(memoryview(entry)[MESSAGE_CRC_START:])
     if actual != crc:
-        raise RecordError(f"crc is {crc:#010x} but the bytes have {actual:#010x}", offset=offset)
+        raise RecordError(
+            f"the declared crc is {crc:#010x}, but the actual crc is {actual:#010x}", offset=offset
+        )
 
 
 def _absolute_base(wrapper: MessageEntry, last: MessageEntry) -> int:
@@ -174,7 +176,7 @@ def write_messages(
     def write(record: Record) -> bytes:
         timestamp = checked_integer(record.timestamp, 64, "timestamp")
         if magic == 0 and timestamp != NO_VALUE:
-            reason = f"magic 0 has no timestamps, so it must be {NO_VALUE}, got {timestamp}"
+            reason = f"magic 0 has no timestamps: expected {NO_VALUE}, got {timestamp}"
             raise EncodeError(reason, path="timestamp")
         if record.headers:
             raise EncodeError(f"magic {magic} has no record headers", path="headers")

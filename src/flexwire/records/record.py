@@ -98,18 +98,18 @@ def pack_attributes(
 ) -> int:
     """Return the attributes of a batch. Raises `EncodeError` for one that its magic lacks."""
     if type(magic) is not int or magic not in (*MESSAGE_SETS, RECORD_BATCH):
-        raise EncodeError(f"unknown magic {short(magic)}; 0, 1 and 2 are known", path="magic")
+        raise EncodeError(f"unknown magic {short(magic)}; expected 0, 1 or 2", path="magic")
     attributes = 0
     for path, name, bits in (
         ("compression", compression, _COMPRESSION_BITS[magic]),
         ("timestamp_type", timestamp_type, _TIMESTAMP_TYPE_BITS[magic]),
     ):
         if not isinstance(name, str) or name not in bits:
-            raise EncodeError(f"magic {magic} does not have {short(name)}", path=path)
+            raise EncodeError(f"magic {magic} does not support {short(name)}", path=path)
         attributes |= bits[name]
     for name, flag in flags.items():
         if flag and magic < RECORD_BATCH:
-            raise EncodeError(f"magic {magic} does not have this flag", path=name)
+            raise EncodeError(f"magic {magic} does not support this flag", path=name)
         attributes |= _FLAGS[name] if flag else 0
     return attributes
 
@@ -152,7 +152,7 @@ def checked_record(value: Any, path: str) -> Record:
 def check_size(size: int, path: str) -> None:
     """Raise an error for a size that is too large for a batch length or message size."""
     if size > LONGEST:
-        raise EncodeError(f"{size} bytes are more than the {LONGEST} of an int32", path=path)
+        raise EncodeError(f"{size} bytes are more than {LONGEST}, the largest int32", path=path)
 
 
 def write_each(records: Sequence[Any], write: Callable[[Record], _Written]) -> list[_Written]:

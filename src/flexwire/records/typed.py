@@ -105,7 +105,7 @@ class _String(Type):
         try:
             writer.write(value.encode())
         except UnicodeEncodeError as error:
-            raise writer.error(f"not writable as UTF-8: {error.reason}") from None
+            raise writer.error(f"cannot be encoded as UTF-8: {error.reason}") from None
 
 
 class _Bytes(Type):
@@ -172,7 +172,7 @@ class Typed:
         try:
             value_type = ValueType(to_text(type, "type"))
         except ValueError:
-            reason = f"{short(type)} is not a type; there are {', '.join(ValueType)}"
+            reason = f"{short(type)} is not a type; the types are {', '.join(ValueType)}"
             raise EncodeError(reason, path="type", message="Typed") from None
         writer = Writer()
         try:
@@ -208,7 +208,7 @@ class Typed:
         if self in table.values:
             return bytes([table.values.index(self)])
         if self.type not in table.types:
-            reason = f"the type table {dialect.value} has no {self.type}"
+            reason = f"the type table {dialect.value} does not contain {self.type}"
             raise EncodeError(reason, path="type", message="Typed")
         return bytes([len(table.values) + table.types.index(self.type)]) + self.data
 
@@ -240,13 +240,13 @@ class Typed:
         place = number - len(table.values)
         if place >= len(table.types):
             last = len(table.values) + len(table.types) - 1
-            raise reader.error(f"unknown type {number:#04x}; the last is {last:#04x}", 0)
+            raise reader.error(f"unknown type {number:#04x}; the highest is {last:#04x}", 0)
         reader.path = ["value"]
         value = table.values[number] if place < 0 else None
         type_ = value.type if value else table.types[place]
         size = 0 if value else _SIZES.get(type_, reader.remaining)
         if reader.remaining != size:
-            raise reader.error(f"a {type_} takes {size} bytes, got {reader.remaining}")
+            raise reader.error(f"type {type_} requires {size} bytes, got {reader.remaining}")
         if value:
             return value
         typed = cls.__new__(cls)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     IsWanted = Callable[[str], bool]
 
 _NOTHING: Final = (
-    "no such file, no such directory with a file that {}, and nothing matches it as a pattern"
+    "no file found: expected a file, a directory with a file that {}, or a pattern for such files"
 )
 SUFFIXES: Final = (".pcap", ".pcapng", ".pcap.gz", ".pcapng.gz")
 CAPTURES: Final = f"ends in {', '.join(SUFFIXES)}"
@@ -161,7 +161,7 @@ def _refuse(error: OSError) -> None:
 
 def _reason(path: Path, name: str) -> str:
     if path.is_dir():
-        return f"no file in it {name}"
+        return f"no file in this directory {name}"
     if path.exists():
         return "neither a file nor a directory"
-    return "no such file or directory, and nothing matches it as a pattern"
+    return "no such file or directory, and as a pattern it matches no file"

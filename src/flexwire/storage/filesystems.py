@@ -73,7 +73,7 @@ def scheme_of(url: str) -> str:
     rest = url[match.end() :]
     authority = rest.split("/", 1)[0]
     if ":" in authority and not (scheme == "hdfs" and _is_port(authority)):
-        reason = "got a key or password in the URL; set them in the environment instead"
+        reason = "the URL contains a key or password; set it in the environment instead"
         raise _refused(url, reason)
     if not (authority or (scheme in _WITHOUT_AUTHORITY and rest.strip("/"))):
         raise _refused(url, "expected a bucket after the scheme")
@@ -91,7 +91,7 @@ def local_path(url: str) -> Path:
         return Path(url)
     host, _, path = url[match.end() :].partition("/") if match[2] == "//" else ("", "", url[6:])
     if host not in {"", "localhost"}:
-        raise _refused(url, f"expected file:/// and a path here, got the machine {host}")
+        raise _refused(url, f"expected file:/// and a local path, got the host {host}")
     return Path(unquote(f"/{path}"))
 
 
@@ -196,7 +196,7 @@ def report_failures(url: str, tried: str) -> Iterator[None]:
 def reason_of(error: Exception) -> str:
     """Return in one line why a library or the system has refused, without credentials."""
     if isinstance(error, TimeoutError) and not str(error):
-        return f"no answer in {ANSWER_SECONDS:g} s"
+        return f"no answer within {ANSWER_SECONDS:g} s"
     if isinstance(error, OSError) and error.strerror:
         text = error.strerror
     else:

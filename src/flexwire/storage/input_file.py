@@ -76,7 +76,7 @@ class LocalRange(io.RawIOBase):
         if not size or not self._left:
             self._compare(os.fstat(self._file.fileno()))
         if not size:
-            raise self._error(f"it ended {self._left} bytes early")
+            raise self._error(f"the file ended {self._left} bytes early")
         return size
 
     def close(self) -> None:
@@ -303,7 +303,7 @@ class InputFile:
         except FileNotFoundError:
             raise self._error(_GONE) from None
         if info.get("type") != "file":
-            raise self._error("it is no longer a file")
+            raise self._error("the path is no longer a file")
         size, _, version = file_description(store, info)
         self._refuse_change(size, version, grows=store.kind in _GROWING)
 
@@ -321,7 +321,7 @@ class InputFile:
         if not (grows and size > self.size):
             raise self._error(
                 f"it changed after it was listed: expected {self.size} bytes of version "
-                f"{self.version}, got {size} of {version}"
+                f"{self.version}, got {size} bytes of version {version}"
             )
 
     def _error(self, reason: str) -> StorageError:

@@ -54,7 +54,7 @@ def _request_s3_range(
     response, data = store.wait(_s3_response, store.files, request, is_right)
     version = _version(response)
     if version in {"", wanted.version}:
-        content_range = response.get("ContentRange") or "a file without a range"
+        content_range = response.get("ContentRange") or "no Content-Range"
         if content_range != expected:
             raise OSError(f"expected {expected}, got {content_range}")
         _check_size(data, first, last)

@@ -55,8 +55,10 @@ LOG_BATCHES = (
     _of_batch("last_offset", "the last offset; compaction may have removed the record at this "
                              "offset"),
     Column("oldest_time", MOMENT, "the earliest timestamp of the records",
-           f"{_DAMAGE}; if no record has a timestamp, or if it is outside the years 1 to 9999"),
-    Column("newest_time", MOMENT, "the latest timestamp of the records", "with ``oldest_time``"),
+           f"{_DAMAGE}; if no record has a timestamp, or if the timestamp is outside the years "
+           "1 to 9999"),
+    Column("newest_time", MOMENT, "the latest timestamp of the records", "under the same "
+           "conditions as ``oldest_time``"),
     _of_batch("max_timestamp", "the max timestamp in the header of the batch",
               f"{_DAMAGE}; if the timestamp is -1 or outside the years 1 to 9999"),
     Column("timestamp_type", _STRING,

@@ -107,8 +107,8 @@ class Output:
         if len(listed or ()) < expected:
             where = self.where(f"{_TABLES}/{name}")
             raise FlexwireError(
-                f"{where} has {expected} files, and {len(listed or ())} are listed: try again, "
-                "or analyze again where files were removed"
+                f"{where} must have {expected} files, but only {len(listed or ())} are listed: "
+                "try again, or repeat the analysis if files were removed"
             )
         if listed is None:
             raise refuse("name", f"a table of {self.place}", name)
@@ -239,8 +239,8 @@ def published(out: OutputDirectory) -> OutputDirectory:
         return out.child(f"{RUNS}/{run}")
     if out.path is None and not out.exists(f"{_TABLES}/{SUCCESS}"):
         raise FlexwireError(
-            f"there is no complete analysis in {out}, because {CURRENT} is missing: none was made, "
-            "or it was killed, or it is still running"
+            f"there is no complete analysis in {out}, because {CURRENT} is missing: no "
+            "analysis was made, or it was killed, or it is still running"
         )
     check_finished(out.child(_TABLES))
     return out
@@ -251,12 +251,12 @@ def check_finished(tables: OutputDirectory) -> None:
     where = tables.path or tables
     if not tables.exists(MARKER):
         raise FlexwireError(
-            f"{where} holds no tables of flexwire, because {MARKER} is missing; pass the tables/ "
+            f"{where} contains no flexwire tables, because {MARKER} is missing; pass the tables/ "
             "directory of an analysis"
         )
     if not tables.exists(SUCCESS):
         raise FlexwireError(
-            f"{where} is unfinished, because it has no {SUCCESS}: its analysis was killed, or is "
+            f"{where} is unfinished, because {SUCCESS} is missing: its analysis was killed or is "
             "still running; run flexwire analyze again"
         )
 

@@ -132,7 +132,7 @@ def with_columns(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
 OF_PARTITION = RECORDS.names[RECORDS.names.index("offset") :]
 """The columns of the records table that depend only on the bytes of a partition, in order."""
 PARTIAL_BATCH = "partial batch"
-WITHHELD_RECORDS = "the records are withheld: they are the cluster's metadata, credentials among it"
+WITHHELD_RECORDS = "the records are withheld, because the cluster's metadata contains credentials"
 # The weight of a row without its key, value and record headers.
 _ROW_BYTES = 100
 

@@ -75,10 +75,10 @@ into a line.
 _AT_ONCE: Final = 1 << 15
 
 _TOO_MANY: Final = (
-    f"the body has more than {MOST_STRUCTURES:,} structures or {MOST_VALUES:,} values, which are "
-    "not read"
+    f"the body is not read, because it has more than {MOST_STRUCTURES:,} structures or "
+    f"{MOST_VALUES:,} values"
 )
-_UNFIT: Final = "the body is not what its spec says; what it holds may be credentials"
+_UNFIT: Final = "the body does not match its spec, and may contain credentials"
 _NOT_JSON: Final = "the body is not JSON"
 
 

@@ -227,22 +227,23 @@ FRAMES = (
            "``api_version`` if a broker answers ApiVersions in version 0",
            "if no body was decoded"),
     _of_frame("correlation_id", "the correlation id", _NOT_READ),
-    _of_frame("client_id", "the client id; if a request has none, the last client id on its "
-              "connection before it, or in request logs the first one in the lines before it; for "
-              "a response, the client id of its request",
+    _of_frame("client_id", "the client id; if a request has no client id, the last earlier client "
+              "id on its connection, or in request logs the first client id in earlier lines; "
+              "for a response, the client id of its request",
               f"{_UNREAD}; if the captured part of the connection contains no earlier client id; "
               f"if the "
               "bytes cannot be a client id"),
     Column("client_software_name", _STRING, "the software of the client, from the first "
            "ApiVersions request of the connection that contains it", "if no request contains it"),
-    Column("client_software_version", _STRING, "its version", "if no request contains it"),
+    Column("client_software_version", _STRING, "the version of this software",
+           "if no request contains the version"),
     Column("client_instance_id", _STRING, "the id of the client instance (KIP-714, KIP-1313): the "
            "first id that the header or body of a request contains, or that a response assigns; "
-           "in request logs, a line with an id has its own, and any other line has the first id "
-           "of its connection", _NO_INSTANCE),
+           "in request logs, a line without an id has the first id of its connection",
+           _NO_INSTANCE),
     _of_frame("header_version", "the version of the request or response header; 1 if the catalog "
               "lacks the version of the request, because a broker reads the header in this way; "
-              "``error`` then says so", _UNREAD),
+              "``error`` then explains this", _UNREAD),
     _of_frame("header_unknown_tagged_fields", "the tagged fields in the header, none of which "
               'Kafka knows; if the tagged fields may be credentials, their bytes are "withheld"',
               f"{_UNREAD}; or if the header has no tagged fields"),
@@ -253,17 +254,17 @@ FRAMES = (
               "captured byte counts", f"for a request; {_NO_REQUEST}"),
     _of_frame("answered", "whether the capture contains the response to the request",
               "for a response; for a request that expects no response, or whose header was not "
-              "read; if the capture lacks a part of the request, and the response"),
+              "read; if the capture lacks the response and a part of the request"),
     _of_frame("outcome", "\"decoded\"; \"lenient\": the body breaks its spec, but Kafka's Java "
               'reads it; "failed": framing, header or body; "unpaired": a response without its '
               'request; "token": a bare SASL token, which has no message; "not Kafka": the '
               'connection is not Kafka; "header": a request log has only the header, or a '
-              "broker's log says that it refused the request"),
+              "broker's log says that the broker refused the request"),
     _of_frame("error", 'the reason why the frame is not "decoded"',
               'if the frame is "decoded"; for tokens, for '
               "frames that are not Kafka, or in request logs that are text"),
-    Column("bytes", pa.binary(), "its bytes", "if the frame is decoded; if the bytes may be "
-           "credentials, unless the user asked for credentials"),
+    Column("bytes", pa.binary(), "the bytes of the frame", "if the frame is decoded; if the bytes "
+           "may be credentials, unless the user asked for credentials"),
     _of_frame("withheld_credentials",
               "the number of fields that were withheld as credentials; 1 if all bytes were "
               "withheld"),
@@ -276,7 +277,7 @@ CONNECTIONS = (
     _CONNECTION,
     Column("client", _STRING, "the endpoint of the connection that sends requests, or that would "
            "send requests if the connection were Kafka"),
-    Column("broker", _STRING, "its other end"),
+    Column("broker", _STRING, "the other endpoint of the connection"),
     Column("first_time", MOMENT, "when the first segment of the connection was captured"),
     Column("last_time", MOMENT, "when the last segment of the connection was captured"),
     Column("seen_from_start", _FLAG, "whether the SYN of the connection was captured"),
@@ -286,8 +287,8 @@ CONNECTIONS = (
     Column("reset", _FLAG, "whether the first FIN or RST was an RST"),
     Column("request_frames", _LONG, "the number of requests, including damaged ones"),
     Column("response_frames", _LONG, "the number of responses, including damaged ones"),
-    Column("request_bytes", _LONG, "their bytes", _LOGGED),
-    Column("response_bytes", _LONG, "their bytes", _LOGGED),
+    Column("request_bytes", _LONG, "the bytes of the requests", _LOGGED),
+    Column("response_bytes", _LONG, "the bytes of the responses", _LOGGED),
     Column("lost_bytes", _LONG, "bytes of frames that are missing in the capture", _LOGGED),
     Column("captured_bytes", _LONG,
            "all bytes of the connection's segments: bytes in frames, repeated bytes and late bytes",
@@ -301,7 +302,8 @@ CONNECTIONS = (
     Column("unreadable_bytes", _LONG, "other bytes of frames that have an error", _LOGGED),
     Column("is_kafka", _FLAG, "whether the connection is Kafka"),
     Column("reads_as_kafka", _FLAG, "whether some bytes of the connection can be read as Kafka"),
-    Column("evidence", _STRING, "the reason why the connection counts as Kafka, or does not"),
+    Column("evidence", _STRING,
+           "the reason why the connection counts, or does not count, as Kafka"),
     Column("looks_like", _STRING, 'the other protocol to which the bytes seem to belong; "Kafka" '
            "if the bytes are Kafka but no endpoint is a given broker",
            "if the protocol is unknown, or if the connection is Kafka"),
@@ -311,14 +313,14 @@ CONNECTIONS = (
     Column("security_protocol", _STRING, 'the security protocol of the listener: "SASL_SSL"',
            _CAPTURED),
     Column("client_instance_id", _STRING, "``client_instance_id`` of the connection's frames; in "
-           "request logs, the first one", _NO_INSTANCE),
+           "request logs, the first id", _NO_INSTANCE),
     Column("client_id", _STRING, "the last client id of the connection's requests; in request "
-           "logs, the first one", "if no request has a client id"),
+           "logs, the first client id", "if no request has a client id"),
     Column("client_software_name", _STRING, "``client_software_name`` of the connection's frames; "
-           "in request logs, the greatest name if lines contain several",
+           "in request logs, the greatest name if lines contain several names",
            "if no request contains it"),
-    Column("client_software_version", _STRING, "its version, likewise", "if no request contains "
-           "the version"),
+    Column("client_software_version", _STRING, "the version of this software",
+           "if no request contains the version"),
     Column(BEGAN_IN, _STRING, "the analysis in which the connection began; a connection that "
            "continues over several analyses has a row in each of them, with the counts of that "
            "analysis", "if the connection began in this analysis"),
@@ -379,21 +381,22 @@ RECORDS_TABLE = (
     Column("topic_id", _STRING, "the topic's id",
            "in versions that contain only the name of the topic"),
     Column("partition", _INT, "the partition"),
-    _of_batch("offset", "its offset", _NO_RECORD),
+    _of_batch("offset", "the offset of the record", _NO_RECORD),
     _of_batch(
-        "timestamp", "its timestamp",
-        f"{_NO_RECORD}; if the record has no timestamp, or if it is outside the years 1 to 9999",
+        "timestamp", "the timestamp of the record",
+        f"{_NO_RECORD}; if the record has no timestamp, or a timestamp outside the years 1 to 9999",
     ),
     _of_batch("timestamp_type",
               'the origin of the timestamp: "CreateTime", "LogAppendTime" or "NoTimestampType"'),
-    _of_batch("key", "its key", f"{_NO_RECORD}; if the key is null"),
-    _of_batch("value", "its value", f"{_NO_RECORD}; if the value is null"),
+    _of_batch("key", "the key of the record", f"{_NO_RECORD}; if the key is null"),
+    _of_batch("value", "the value of the record", f"{_NO_RECORD}; if the value is null"),
     _of_batch("headers", "the record headers, in order", _NO_RECORD),
     _of_batch("magic", "2 for a record batch, 0 and 1 for messages of a message set"),
     _of_batch("compression", '"none", "gzip", "snappy", "lz4" or "zstd"'),
     _of_batch("base_offset", "the batch's base offset; -1 for compressed messages"),
     _of_batch("last_offset",
-              "the last offset of the batch; compaction may have removed its record"),
+              "the last offset of the batch; compaction may have removed the record at this "
+              "offset"),
     _of_batch("batch_position", "the position of the batch in the bytes of its partition in the "
               "frame; partition, frame and position identify a batch"),
     _of_batch("batch_size", "the bytes of the batch"),
@@ -417,10 +420,11 @@ MESSAGES = (
     _of_frame("message", "the message's name"),
     _CONNECTION,
     _DIRECTION,
-    _of_frame("frame_index", "``frame_index`` of its frame"),
+    _of_frame("frame_index", "``frame_index`` of the message's frame"),
     _of_frame("time", "``time`` of the message's frame"),
     _of_frame("size", "``size`` of the message's frame", _LOGGED),
-    _of_frame("client_id", "``client_id`` of its frame", "if the frame's ``client_id`` is null"),
+    _of_frame("client_id", "``client_id`` of the message's frame",
+              "if the frame's ``client_id`` is null"),
     _of_frame("api_key", "the api key"),
     _of_frame("api_version", "the api version"),
     _of_frame("correlation_id", "the correlation id"),
@@ -447,12 +451,13 @@ AUDIT = (
     Column("evidence", _STRING, "the rule that led to the verdict"),
     Column("reason", _STRING, "the reason for the verdict in a sentence, with its figures"),
     Column("role", _STRING, '"client", "broker" or "controller"'),
-    Column("client_id", _STRING, "the client id", "if it is unknown"),
-    Column("address", _STRING, "the client's host", "if it is unknown"),
+    Column("client_id", _STRING, "the client id", "if the client id is unknown"),
+    Column("address", _STRING, "the client's host", "if the host is unknown"),
     Column("principal", _STRING, "the client's principal",
            "if the principal is unknown, as in captures"),
     Column("client_software_name", _STRING, "the client's software", "if no request contains it"),
-    Column("client_software_version", _STRING, "its version", "if no request contains it"),
+    Column("client_software_version", _STRING, "the version of this software",
+           "if no request contains the version"),
     Column("api_key", _INT, "the api key", _WHOLE),
     Column("api_name", _STRING, "the name of the API", _WHOLE),
     Column("api_version", _INT, "the api version", _WHOLE),
@@ -460,8 +465,8 @@ AUDIT = (
            "version, only requests in this version"),
     Column("first_time", MOMENT, "when the first of these requests was captured"),
     Column("last_time", MOMENT, "when the last of these requests was captured"),
-    Column("connections", _LONG, "the number of connections that count for the client; each "
-           "connection counts for only one client"),
+    Column("connections", _LONG, "the number of connections of the client; each connection "
+           "counts for only one client"),
     Column("apis", _LONG, "the number of APIs that the client used"),
     Column("offered", _STRING, "the versions that the captured broker offered",
            "if the capture does not show which versions the broker offered"),
@@ -473,8 +478,8 @@ AUDIT = (
     Column("group_count", _LONG, "the number of groups in the requests of the client"),
     Column("topics", _TEXTS, "the first topics in the requests of the client"),
     Column("topic_count", _LONG, "the number of topics in the requests of the client"),
-    Column("remedy", _STRING, "the advice; empty if you need not do anything"),
-    Column("source", _STRING, "the source of the verdict; empty if it has no source"),
+    Column("remedy", _STRING, "the advice; empty if no action is needed"),
+    Column("source", _STRING, "the source of the verdict; empty if the verdict has no source"),
     Column("team", _STRING, "the team of the client, from the file of labels",
            "if no file of labels lists this client"),
 )  # fmt: skip
@@ -511,11 +516,11 @@ TABLES = (
     Table(
         "records",
         "One row for each record that was produced or fetched. Two other kinds of rows have no "
-        "``offset``. A row of the first kind is a batch without records, which compaction can "
-        "leave. A row of the second kind, with ``error`` and ``bytes``, is bytes that cannot be "
-        "read as a batch or as its records. If a full fetch was cut off within a batch, the start "
-        "of this batch has a row of the second kind. The key of a row repeats only if a frame "
-        "lists a partition twice.",
+        "``offset``. A row of the first kind is a batch without records, which can remain after "
+        "compaction. A row of the second kind, with ``error`` and ``bytes``, contains bytes that "
+        "cannot be read as a batch or as the records of a batch. If a fetch response reached its "
+        "size limit within a batch, the start of this batch has a row of the second kind. The key "
+        "of a row repeats only if a frame lists a partition twice.",
         RECORDS_TABLE,
         (*FRAME_KEY, "topic", "topic_id", "partition", "batch_position", "offset"),
     ),

@@ -461,7 +461,7 @@ def _only(data: pa.BinaryArray, rows: Words) -> pa.BinaryArray:
         return data
     buffers = [pa.py_buffer(bits(rows)), *data.buffers()[1:]]
     if data.offset:
-        raise AssertionError("bodies begin at the first byte of their column")
+        raise AssertionError("bodies must begin at the first byte of their column")
     return pa.Array.from_buffers(data.type, len(data), buffers)
 
 

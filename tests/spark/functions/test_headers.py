@@ -109,18 +109,20 @@ def test_spring_s_header_of_classes_speaks_for_the_others_of_its_record() -> Non
     assert header_values(spring, "n", "binary", FAILFAST, column(rows[1])).to_pylist() == [b"3"]
     broken = [("spring_json_header_types", b"{"), ("n", b"3")]
     first, second = header_lists(spring, PERMISSIVE, column(broken)).to_pylist()[0]
-    assert first["_corrupt_record"]["reason"].startswith("not what Spring writes")
+    assert first["_corrupt_record"]["reason"].startswith("not valid as Spring's JSON")
     assert spark_value(second["value"]) == b"3"
     assert header_values(spring, "n", "int", PERMISSIVE, column(broken)).to_pylist() == [None]
 
 
 def test_failfast_raises_and_permissive_tells() -> None:
     given = column([("user", b"\x05\x00"), *TYPED])
-    with pytest.raises(RecordHeaderError, match="'user' does not fit kip-82: a long takes 8 bytes"):
+    with pytest.raises(
+        RecordHeaderError, match="'user' does not fit kip-82: type long requires 8 bytes"
+    ):
         header_lists(KIP, FAILFAST, given)
     first, second, *_ = header_lists(KIP, PERMISSIVE, given).to_pylist()[0]
     assert (first["key"], first["value"]) == ("user", None)
-    assert first["_corrupt_record"]["reason"].startswith("a long takes 8 bytes")
+    assert first["_corrupt_record"]["reason"].startswith("type long requires 8 bytes")
     assert spark_value(second["value"]) == 7
     assert second["_corrupt_record"] is None
 

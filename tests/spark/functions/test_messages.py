@@ -120,7 +120,7 @@ def test_what_a_version_lacks_is_null_or_its_default() -> None:
 def test_in_failfast_the_field_for_errors_is_one_that_no_version_has() -> None:
     data, versions = vectors("FetchRequest")
     structs = decoded("FetchRequest", PERMISSIVE, data, versions)
-    with pytest.raises(EncodeError, match="_corrupt_record: no version has such a field"):
+    with pytest.raises(EncodeError, match="_corrupt_record: no version has this field"):
         encoded("FetchRequest", FAILFAST, structs, versions)
 
 

@@ -220,8 +220,8 @@ class _Resumption:
         self._begin(self._originals(), zone)
         if len(self._positions) > MOST_FILES:
             raise FlexwireError(
-                f"{len(self._positions):,} request logs were read into these tables, and at most "
-                f"{MOST_FILES:,} can be told apart; choose another --out"
+                f"these tables would contain {len(self._positions):,} request logs, more than the "
+                f"maximum of {MOST_FILES:,}; choose another --out"
             )
         positions = tuple(self._positions[number] for number in sorted(self._positions))
         notes = (*self._notes, *_unfinished_note(self._unfinished))
@@ -235,8 +235,8 @@ class _Resumption:
             return
         if file.is_enveloped:
             raise CaptureError(
-                "leave out this log, or choose format parquet: it is in the envelopes of a "
-                "container, and tables that grow read only plain and gzip'd logs",
+                "leave out this log, or choose format parquet: its lines are in the envelopes of a "
+                "container log, and tables that grow accept only plain and gzip'd logs",
                 source=file.source.name,
             )
         look = _look(file, version, self._positions_to_check)
@@ -271,8 +271,8 @@ class _Resumption:
             self._of_log[max(same)[-1]].append(look)
         elif is_sure:
             self._notes.append(
-                f"{look.name} was left out: it begins like a log that was read before, but became "
-                "shorter, or changed before the place up to which that log was read."
+                f"{look.name} was left out: it begins like a log that an earlier analysis read, "
+                "but it is shorter than the part that was read, or differs within this part."
             )
         else:
             self._new.append(look)
@@ -333,9 +333,9 @@ class _Resumption:
 def _unfinished_note(names: Sequence[str]) -> tuple[str, ...]:
     if not names:
         return ()
-    others = f" and of {len(names) - 1:,} more" if len(names) > 1 else ""
+    others = f" and of {len(names) - 1:,} more logs" if len(names) > 1 else ""
     text = f"The last line of {names[0]}{others} has no line end yet"
-    return (f"{text}, and is left for the next analysis.",)
+    return (f"{text}, so the next analysis will read it.",)
 
 
 def _digest(data: bytes) -> bytes:

@@ -91,7 +91,9 @@ def log_file(source: InputFile, number: int) -> RequestLogFile | None:
     recognised = kind_of(source)
     if recognised is None:
         if is_broker_log(source.name.rpartition("/")[2]):
-            reason = "it has the name of a broker's log, but does not begin with lines of one"
+            reason = (
+                "it has the name of a broker's log, but does not begin with lines of such a log"
+            )
             raise CaptureError(reason, source=source.name)
         return None
     kind, is_gzipped, wrapped = recognised

@@ -76,7 +76,7 @@ ConnectValue(kind='string', value='plain: text'))
         value = parser.value(0)
     except _NotStructuredError:
         if text.startswith(tuple(_BLANK)):
-            raise MisreadError("Connect would read the blanks before the bracket only") from None
+            raise MisreadError("Connect would read only the blanks before the bracket") from None
         return ConnectValue("string", text)
     if value.kind != "string" and parser.rest():
         reads = f"{short(value.value)} and drops {short(parser.rest())}"
@@ -110,7 +110,7 @@ class _ConnectParser:
             return ConnectValue("null" if literal is None else "boolean", literal)
         if piece in {"[", "{"}:
             if depth == MAX_DEPTH:
-                raise MisreadError(f"nested more than {MAX_DEPTH} deep")
+                raise MisreadError(f"nested more than {MAX_DEPTH} levels deep")
             self._next += 1
             return self._array(depth + 1) if piece == "[" else self._map(depth + 1)
         return self._scalar(piece, depth)
@@ -251,7 +251,7 @@ def _temporal(text: str) -> ConnectValue | None:
         return None
     with suppress(ValueError):
         return ConnectValue(kind, _ISO[kind](text))
-    raise MisreadError(f"{short(text)} is not a {kind}, but Connect would convert it to one")
+    raise MisreadError(f"{short(text)} is not a valid {kind}, but Connect would accept it")
 
 
 def _date(text: str) -> date:
@@ -301,7 +301,7 @@ def _converted(value: ConnectValue, kind: str) -> Any:
     if value.kind == "null" or (value.kind in _TEMPORAL and kind in _NUMBERS):
         raise _NotStructuredError
     if kind in _TEMPORAL and value.kind not in _TEMPORAL:
-        raise MisreadError(f"Connect would make a {kind} of {value.value}")
+        raise MisreadError(f"Connect would make a {kind} from {value.value}")
     if value.kind in _INTEGERS and kind in {"float32", "float64"}:
         double = float(value.value)
         return round_to_float32(value.value, double) if kind == "float32" else double
@@ -313,10 +313,10 @@ def _mapped(keys: list[ConnectValue], values: list[ConnectValue]) -> dict[Any, A
     entries: dict[Any, tuple[ConnectValue, ConnectValue]] = {}
     for key, value in zip(keys, values, strict=True):
         if key.kind in {"array", "map"}:
-            raise MisreadError("a map whose keys are arrays or maps has no equivalent in Python")
+            raise MisreadError("a Python dict cannot have arrays or maps as keys")
         first, _ = entries.get(key.value, (key, value))
         if type(first.value) is not type(key.value):
-            raise MisreadError(f"the keys {first.value} and {key.value} are one key in Python")
+            raise MisreadError(f"the keys {first.value} and {key.value} are the same key in Python")
         entries[key.value] = (first, value)
     key_type = _common(keys)
     # If the keys have no common type, Connect does not convert the values either.
@@ -325,7 +325,7 @@ def _mapped(keys: list[ConnectValue], values: list[ConnectValue]) -> dict[Any, A
     contents = _aligned([value for _, value in entries.values()], value_type)
     mapping = dict(zip(names, contents, strict=True))
     if len(mapping) != len(entries):
-        raise MisreadError("Connect would make one key of two in a map")
+        raise MisreadError("Connect would merge two keys of a map into one")
     return mapping
 
 
@@ -376,7 +376,7 @@ class Connect(Convention):
 
     def _rendered(self, key: str, value: Any, depth: int) -> str:
         if depth > MAX_DEPTH:
-            raise self.misfit(key, f"nested more than {MAX_DEPTH} deep")
+            raise self.misfit(key, f"nested more than {MAX_DEPTH} levels deep")
         if isinstance(value, str):
             return (
                 value if not depth else '"' + value.replace("\\", r"\\").replace('"', r"\"") + '"'
@@ -391,7 +391,7 @@ class Connect(Convention):
             return f"{{{','.join(entries)}}}"
         text = _scalar(value)
         if text is None:
-            raise self.misfit(key, f"Connect has no text for {short(value)}")
+            raise self.misfit(key, f"Connect cannot write {short(value)} as text")
         return text
 
 

@@ -135,7 +135,7 @@ class Convention(ABC):
         try:
             return text.encode()
         except UnicodeEncodeError as error:
-            raise self.misfit(key, f"not writable as UTF-8: {error.reason}") from None
+            raise self.misfit(key, f"cannot be encoded as UTF-8: {error.reason}") from None
 
     def _read(self, key: Key, data: bytes | None, *, lenient: bool) -> tuple[Key, Any]:
         try:

@@ -51,13 +51,13 @@ class FixedWidth(Convention):
 
     name = "kip-1308"
     rank = 60
-    in_bulk = BulkCondition("size in (1, 2, 4, 8)", "bytes of the width of a number")
+    in_bulk = BulkCondition("size in (1, 2, 4, 8)", "if the values are as wide as a number")
 
     def __init__(self, types: Mapping[str, str] | None = None) -> None:
         self.types = dict(types or {})
         for key, type_ in self.types.items():
             if type_ not in _TYPES:
-                reason = f"{short(type_)} is not a type; there are {', '.join(_TYPES)}"
+                reason = f"{short(type_)} is not a type; the types are {', '.join(_TYPES)}"
                 raise self.misfit(key, reason)
 
     def read_value(self, key: str, data: bytes) -> bool | int | float | str:
@@ -67,9 +67,9 @@ class FixedWidth(Convention):
             return self.text(key, data)
         layout = _LAYOUTS[type_]
         if len(data) != layout.size:
-            raise self.misfit(key, f"expected {layout.size} bytes of {type_}, got {len(data)}")
+            raise self.misfit(key, f"expected {layout.size} bytes for {type_}, got {len(data)}")
         if type_ == "boolean" and data[0] > 1:
-            raise self.misfit(key, f"expected 0 or 1 of boolean, got {data[0]}")
+            raise self.misfit(key, f"expected 0 or 1 for boolean, got {data[0]}")
         value: bool | int | float = layout.unpack(data)[0]
         return value
 
@@ -95,7 +95,7 @@ class FixedWidth(Convention):
         types = _BY_WIDTH.get(len(data), ())
         if not types:
             return HeaderEvidence(
-                key, -1, f"{len(data)} bytes are neither as wide as a type nor text"
+                key, -1, f"{len(data)} bytes are not text, and no type has this width"
             )
         values = [f"{type_} {_LAYOUTS[type_].unpack(data)[0]!r}" for type_ in types]
         return HeaderEvidence(key, 1, " or ".join(values))
@@ -103,5 +103,5 @@ class FixedWidth(Convention):
     def _type(self, key: str) -> str:
         if key not in self.types:
             hint = f"FixedWidth({{{short(key)}: 'int'}})"
-            raise self.misfit(key, f"the bytes do not say their type; give it, as in {hint}")
+            raise self.misfit(key, f"the bytes do not contain their type; specify it, as in {hint}")
         return self.types[key]

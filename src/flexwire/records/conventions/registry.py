@@ -80,7 +80,7 @@ def _named(convention: str | Convention) -> Convention:
         return CONVENTIONS[convention]
     except KeyError:
         names = ", ".join(CONVENTIONS)
-        raise FlexwireError(f"no convention {short(convention)}; there are {names}") from None
+        raise FlexwireError(f"unknown convention {short(convention)}; expected {names}") from None
 
 
 class Candidate(NamedTuple):

@@ -151,7 +151,7 @@ class SpringJson(Convention):
             return self._types(data)
         if key == _DELIVERY_ATTEMPT:
             if len(data) != _INT.size:
-                raise self.misfit(key, f"expected {_INT.size} bytes of int, got {len(data)}")
+                raise self.misfit(key, f"expected {_INT.size} bytes for int, got {len(data)}")
             return _INT.unpack(data)[0]
         class_ = self.types.get(key)
         if (class_ is None and key in _TEXT) or (class_ == _STRING and data[:1] != b'"'):
@@ -166,7 +166,7 @@ class SpringJson(Convention):
     def write_value(self, key: str, value: Any) -> bytes:
         """Write a value in the form of its class, which `write` lists."""
         if key in {TYPES_KEY, _DELIVERY_ATTEMPT}:
-            raise self.misfit(key, "only Spring writes this header")
+            raise self.misfit(key, "Spring itself sets this header; leave it out")
         if isinstance(value, bytes):
             if key in _TEXT:
                 raise self.misfit(key, f"expected a str, got {short(value)}")
@@ -178,7 +178,7 @@ class SpringJson(Convention):
         try:
             data = msgspec.json.encode(value)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise self.misfit(key, f"not writable as JSON: {error}") from None
+            raise self.misfit(key, f"cannot be written as JSON: {error}") from None
         back = SpringJson({key: self._class(key, value) or _STRING}).read_value(key, data)
         if back != value:
             raise self.misfit(key, f"{short(value)} would be read as {short(back)}")
@@ -187,7 +187,7 @@ class SpringJson(Convention):
     def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:  # noqa: ARG002 - the base class has this argument
         """Return evidence for Spring from the header with the classes and its named headers."""
         if key == TYPES_KEY:
-            return HeaderEvidence(key, 2, f"names the classes of {len(value)} headers")
+            return HeaderEvidence(key, 2, f"contains the classes of {len(value)} headers")
         if key in self.types:
             return HeaderEvidence(key, 2, f"is of {self.types[key]}, says {TYPES_KEY}")
         return None if self.types else HeaderEvidence(key, -1, f"there is no {TYPES_KEY}")
@@ -198,11 +198,11 @@ class SpringJson(Convention):
 
     def _json(self, key: str, data: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
         if _depth(data) > MAX_DEPTH:
-            raise self.misfit(key, f"nested more than {MAX_DEPTH} deep")
+            raise self.misfit(key, f"nested more than {MAX_DEPTH} levels deep")
         try:
             return decoder.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise self.misfit(key, f"not what Spring writes: {error}") from None
+            raise self.misfit(key, f"not valid as Spring's JSON: {error}") from None
 
     def _class(self, key: str, value: Any) -> str | None:
         """Return the Java class of a value, or None for a value that needs no class."""

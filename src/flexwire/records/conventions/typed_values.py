@@ -48,7 +48,9 @@ class TypedValues(Convention):
 
     name = TypedDialect.DOCUMENT.value
     rank = 20
-    in_bulk: ClassVar[BulkCondition | None] = BulkCondition(_condition(), "by type byte and size")
+    in_bulk: ClassVar[BulkCondition | None] = BulkCondition(
+        _condition(), "if the type byte and the size fit"
+    )
     dialect = TypedDialect.DOCUMENT
 
     def read_value(self, key: str, data: bytes) -> Typed:
@@ -70,7 +72,9 @@ class TypedValues(Convention):
     def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:
         """Judge by the type byte and the size. A single byte or a byte[] may be anything."""
         weight = 2 if len(data) > 1 and value.type != ValueType.BYTES else 1
-        return HeaderEvidence(key, weight, f"type byte {data[0]:#04x}, and bytes of a {value.type}")
+        return HeaderEvidence(
+            key, weight, f"type byte {data[0]:#04x} followed by a valid {value.type}"
+        )
 
 
 class EarlierTypedValues(TypedValues):

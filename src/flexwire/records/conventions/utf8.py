@@ -32,7 +32,7 @@ class Utf8(Convention):
     in_bulk = BulkCondition(
         "is_valid_utf8(cast(value as string)) "
         f"and not rlike(cast(value as string), r'{_CONTROLS}')",
-        "text without control characters",
+        "if the values are text without control characters",
     )
 
     def read_value(self, key: str, data: bytes) -> str:
@@ -57,5 +57,5 @@ class Utf8(Convention):
         if key in _TRACING:
             return HeaderEvidence(key, 2, "is a header of distributed tracing")
         if _CLOUDEVENTS.fullmatch(key):
-            return HeaderEvidence(key, 2, "is named as an attribute of CloudEvents")
+            return HeaderEvidence(key, 2, "has the name of a CloudEvents attribute")
         return HeaderEvidence(key, 1, f"{len(value)} characters of text") if data else None

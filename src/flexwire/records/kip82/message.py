@@ -92,7 +92,7 @@ def read_entry(data: bytes) -> Kip82Entry:
         reader.path = ["value"]
         value = NULLABLE_BYTES.read(reader)
         if reader.remaining:
-            raise reader.error(f"{reader.remaining} bytes remain after it")
+            raise reader.error(f"{reader.remaining} bytes remain after the value")
     except DecodeError as error:
         raise RecordError(f"{error.path}: {error.reason}", offset=error.offset or 0) from None
     return Kip82Entry(offset, crc, attributes, timestamp, key, headers, value)
@@ -102,7 +102,7 @@ def _read_headers(reader: Reader) -> bytes:
     start = reader.position
     length = INT32.read(reader)
     if length < 1:
-        raise reader.error(f"the flag for headers is set but their length is {length}", start)
+        raise reader.error(f"the headers flag is set, but the headers have length {length}", start)
     return reader.take(length)
 
 
@@ -110,9 +110,9 @@ def _check_attributes(attributes: int) -> None:
     unknown = attributes & ~_KNOWN_MASK
     number = attributes & COMPRESSION_MASK
     if unknown:
-        raise RecordError(f"attributes {attributes:#04x} have bits that KIP-82 does not know")
+        raise RecordError(f"attributes {attributes:#04x} have bits that KIP-82 does not define")
     if number >= len(KNOWN_COMPRESSIONS):
-        raise RecordError(f"compression type {number}, which KIP-82 does not know")
+        raise RecordError(f"KIP-82 does not define compression type {number}")
 
 
 def write_entry(

@@ -97,7 +97,7 @@ class EntryIterator(Iterator[tuple[int, bytes]]):
             raise StopIteration
         size = ENTRY.size + ENTRY.unpack_from(self._data, start)[1]
         if size < LEAST_SIZES[0]:
-            reason = f"message size {size - ENTRY.size} is less than the minimum of a message"
+            reason = f"message size {size - ENTRY.size} is less than the minimum message size"
             raise RecordError(reason, offset=start)
         if size > remaining:
             self.partial = PartialBatch(start, remaining, size)
@@ -183,7 +183,7 @@ def _read_new(data: bytes, reading: DecodeOptions) -> DecodedEntry:
             MAGIC, entry.compression, [_message(entry, entry.offset, entry, reading)]
         )
     if entry.key is not None or entry.headers or entry.value is None:
-        raise RecordError("a wrapper message must have a value, and neither a key nor headers")
+        raise RecordError("a wrapper message must have a value, but no key and no headers")
     inner = inflate(entry.compression, entry.value, magic=MAGIC, limit=reading.max_inflated)
     try:
         return DecodedEntry(MAGIC, entry.compression, _read_inner(inner, entry, reading))
@@ -197,19 +197,21 @@ def _read_inner(data: bytes, wrapper: Kip82Entry, reading: DecodeOptions) -> lis
     entries = EntryIterator(data)
     for start, data_of_entry in entries:
         if data_of_entry[MAGIC_AT] != MAGIC:
-            reason = f"magic {data_of_entry[MAGIC_AT]} inside a wrapper of magic {MAGIC}"
+            reason = (
+                f"a message of magic {data_of_entry[MAGIC_AT]} is in a wrapper of magic {MAGIC}"
+            )
             raise RecordError(reason, offset=start)
         try:
             entry = _read_checked(data_of_entry, reading)
         except RecordError as error:
             raise RecordError(error.reason, offset=start + error.offset) from None
         if entry.compression is not Compression.NONE:
-            raise RecordError("a compressed message inside a wrapper", offset=start)
+            raise RecordError("a message in a wrapper is compressed again", offset=start)
         inner.append(entry)
     if entries.partial:
         raise RecordError("an inner message is cut off", offset=entries.partial.position)
     if not inner:
-        raise RecordError("a wrapper message without inner messages")
+        raise RecordError("a wrapper message has no inner messages")
     # As in magic 1, offsets are relative. A wrapper with offset 0 has no assigned offsets yet.
     base = wrapper.offset - inner[-1].offset if wrapper.offset else 0
     messages = [_message(entry, base + entry.offset, wrapper, reading) for entry in inner]
@@ -261,7 +263,7 @@ def encode_message_set(
 
 def _encode(messages: Sequence[Any], compression: str, level: int | None) -> bytes:
     if not isinstance(compression, str) or compression not in KNOWN_COMPRESSIONS:
-        raise EncodeError(f"KIP-82 does not have {short(compression)}", path="compression")
+        raise EncodeError(f"KIP-82 does not define {short(compression)}", path="compression")
     for index, message in enumerate(messages):
         if not isinstance(message, Kip82Message):
             reason = f"expected a Message, got {short(message)}"
@@ -370,7 +372,7 @@ def _convert(
         except EncodeError as error:
             raise RecordError(f"cannot be converted: {error}", offset=start) from None
     if entries.partial:
-        raise RecordError("ends within a message", offset=entries.partial.position)
+        raise RecordError("the data ends within a message", offset=entries.partial.position)
     return b"".join(converted)
 
 

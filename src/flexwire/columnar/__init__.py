@@ -1,18 +1,18 @@
 """Messages and records in bulk: converts columns of bytes into nested Arrow columns and back.
 
 One column can contain messages of every version, so its type is the union of a message's fields. A
-program (`program`) is made from the schemas. It says where each field is in the bytes, and to which
-column the field belongs. The kernels of `flexwire.kernels` run the program over many rows. If the
-kernels refuse a row, the reference executor reads it again (`reference`), and either raises the
+program (`program`) is made from the schemas. It specifies where each field is in the bytes, and to
+which column the field belongs. The kernels of `flexwire.kernels` run the program over many rows. If
+the kernels refuse a row, the reference executor reads it again (`reference`), and either raises the
 error or returns the row. `flexwire.capture`, `flexwire.logs` and `flexwire.spark` read files and
 find the bytes of messages in them.
 
 Laws of this package:
 
-- An operation of a program changes nothing until it has everything that it needs. Reason: it runs
-  again after a column has grown. Test: `tests/columnar/test_plain.py`.
-- The schema of records is in `record_columns`, and the ``records`` table uses it too. Reason: Spark
-  joins the two. Test: `tests/spark/test_record_schema.py`.
+- An operation of a program checks everything that it needs before it changes anything. Reason: the
+  operation runs again after a column has grown. Test: `tests/columnar/test_plain.py`.
+- The ``records`` table uses the schema of records in `record_columns`. Reason: Spark joins rows
+  from both. Test: `tests/spark/test_record_schema.py`.
 - Each batch counts exactly once and as a whole, however its rows are divided. Reason: facts are
   sums over batches. Tests: `tests/columnar/test_record_sums.py`,
   `tests/columnar/test_batch_digests.py`.

@@ -1,6 +1,6 @@
 """The type of all NumPy arrays in the package.
 
-The content of an array is described where it is made.
+The content of an array is described where the array is created.
 """
 
 from __future__ import annotations

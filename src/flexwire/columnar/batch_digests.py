@@ -1,8 +1,8 @@
 """Digest record batches with a kernel: facts about each batch, sizes of records, hashes of keys.
 
 A `RecordReader` passes on a row of words for each batch that its kernel digests. If the kernel
-refuses a batch, the reader reads it as an object and passes on this object. Both become rows of the
-same form.
+refuses a batch, the reader reads it as an object and passes on this object. Words and
+objects become rows of the same form.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ DIGEST: Final = np.dtype([(name, np.int64) for name in _OF_RECORDS])
 """The sums over the records of a batch. A tombstone is a record with a key and a null value.
 ``oldest`` and ``newest`` are the lowest and the highest timestamp in milliseconds, ignoring
 timestamps of -1."""
-# Each size below _EXACT is a class of its own. Larger sizes have _HALF classes up to each power of
+# Each size below _EXACT has its own class. Larger sizes have _HALF classes between two powers of
 # two.
 _HALF: Final = 64
 _EXACT: Final = 2 * _HALF
 SIZES: Final = _HALF * 26
-"""The number of classes of sizes. It is enough for sizes of 31 bits."""
+"""The number of classes of sizes. It is enough for 31-bit sizes."""
 _PLACE: Final = ("position", _MAGIC, "last_offset", "uncompressed_size")
 _FACTS: Final = (*_PLACE, *_OF_HEADER, *_OF_RECORDS, _OUTCOME)
 
@@ -86,8 +86,7 @@ class BatchDigests:
     of the hashes. ``at`` is added to the positions of the batches. ``outcomes`` returns a number
     for each batch from its attributes, producer id and base offset. This number is the column
     ``outcome``. The keys of a batch are passed on only if its outcome is in ``settled``. ``heard``
-    is called with the digests of some batches as soon as they are made. It gets an array for each
-    fact, by name.
+    receives the digests of some batches as soon as they are made: an array for each fact, by name.
     """
 
     def __init__(
@@ -179,7 +178,7 @@ class BatchDigests:
         return self._outcomes(attributes, rows["producer_id"], rows["base_offset"])
 
     def _keep_settled(self, rows: dict[str, NumpyArray]) -> None:
-        """Drop the keys of batches that are not settled. They are the last keys so far."""
+        """Drop the keys of batches that are not settled. These keys are the last keys so far."""
         is_settled = np.isin(rows[_OUTCOME], self._settled)
         used = self._run.used
         if not is_settled.all():
@@ -264,7 +263,8 @@ class BatchDigests:
 def class_of(size: int) -> int:
     """Return the class of a record size.
 
-    Each size up to 127 has a class, each doubling then has 64.
+    Each size up to 127 has its own class. From 128 on, there are 64 classes between two powers of
+    two.
 
     >>> class_of(127), class_of(128), class_of(129), class_of(130)
     (127, 128, 128, 129)

@@ -77,5 +77,5 @@ def headers_of(table: NumpyArray) -> BatchHeaders:
 
 
 def new_table(rows: int) -> NumpyArray:
-    """Return a table in memory from Arrow's pool, which is reused and not cleared."""
+    """Return a table in memory from Arrow's pool. The memory is reused and not cleared."""
     return np.frombuffer(pa.allocate_buffer(rows * BATCH.itemsize), BATCH)

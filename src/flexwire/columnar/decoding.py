@@ -116,9 +116,10 @@ def range_of(ends: object, name: str) -> tuple[int | None, int | None]:
 
 
 def pruned_type(kind: pa.StructType, wanted: Iterable[str]) -> pa.StructType:
-    """Return a type with only the wanted fields, in its own order. Without names, keep all fields.
+    """Return a type with only the wanted fields, in the order of the type. No names mean all
+    fields.
 
-    The name of a field in a structure has dots, such as ``topics.partitions.leader_id``, even if
+    The name of a field in a structure contains dots, as in ``topics.partitions.leader_id``, even if
     the structure is in an array. Raises `ArgumentError` for an unknown name.
 
     >>> inner = pa.struct({"c": pa.int8(), "d": pa.int8()})
@@ -209,8 +210,8 @@ def decode_messages(
     version, with the row in a note. PERMISSIVE makes such rows null, and returns a
     `PermissiveResult`: the values, and a column with the reason, path and offset of each error.
 
-    For a ChunkedArray, the result is a ChunkedArray. It has more chunks if a column would exceed
-    2**31-1 bytes or elements. For an Array that would exceed this, the function raises
+    For a ChunkedArray, the result is a ChunkedArray. The result has more chunks if a column would
+    exceed 2**31-1 bytes or elements. For an Array that would exceed this limit, the function raises
     `CodecError`.
 
     >>> from flexwire.messages import RequestHeader
@@ -293,10 +294,10 @@ class _DecodedRows(MessageRows):
         }
 
     def _end_before(self, run: KernelRun, kernel: Kernel) -> int:
-        """Undo the row that does not fit in a column, and end before it. Return the next row.
+        """Undo the row that does not fit in a column, and end the chunk before it.
 
-        This row becomes the first row of the next chunk. If it is already the first row of this
-        chunk, it fits in no chunk.
+        Returns the next row. The undone row becomes the first row of the next chunk. If it is
+        already the first row of this chunk, it fits in no chunk.
         """
         row, first = run.get(L.C_ROW), run.get(L.C_FIRST)
         run.put({L.C_OPERATION: self.program.refuse, L.C_ROWS: row + 1})

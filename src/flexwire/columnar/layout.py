@@ -9,7 +9,7 @@ from __future__ import annotations
 # The words of an operation: its code, its column, and the next operation.
 OPERATION = 64
 O_CODE, O_COLUMN, O_LEVEL, O_NULLABLE, O_COMPACT, O_LEAST, O_AFTER, O_WIDTH = range(0, 64, 8)
-# For TAGS and TAG: the form, the number of known tagged fields, and their rows. The same for
+# For TAGS and TAG: the form, the number of known tagged fields, and their rows. The same words for
 # refused tags.
 O_FORM, O_KNOWN, O_KNOWNS, O_REFUSED, O_REFUSEDS = 32, 24, 40, 48, 56
 # For FILL and CHECK: the defaults and their number.
@@ -36,14 +36,14 @@ D_KIND, D_COLUMN, D_VALUE, D_LENGTH, D_LEVEL, D_LOOSE = range(0, 48, 8)
 PRESENT, MISSING = range(8, 10)
 
 # A column. For decoding: values, their capacity in bytes, int32 offsets, and validity in bytes. The
-# address is 0 if a part does not exist. For encoding: the same, except that validity is in bits
-# from K_VALID_BIT on, and flags are in bits from K_BIT on. K_CAPACITY is the number of bytes or
+# address is 0 if a part does not exist. For encoding: the same, except that validity bits
+# start at K_VALID_BIT, and flag bits start at K_BIT. K_CAPACITY is the number of bytes or
 # elements.
 COLUMN = 56
 K_DATA, K_CAPACITY, K_OFFSETS, K_VALID, K_WIDTH, K_BIT, K_VALID_BIT = range(0, 56, 8)
 
-# A level has all columns within the same array. Its words are the number of elements, the maximum
-# number, and the first element of the current row.
+# A level contains all columns within the same array. Its words are the number of elements, the
+# maximum number, and the first element of the current row.
 LEVEL = 24
 N_COUNT, N_CAPACITY, N_START = range(0, 24, 8)
 

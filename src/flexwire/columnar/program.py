@@ -257,7 +257,7 @@ class ColumnProgram:
         if codes == [W.NUMBERS, W.NEXT]:
             size = self._word(array + 1, L.O_WIDTH)
         elif codes == [W.NUMBERS, W.TAGS, W.TAG, W.NEXT] and not self._word(array + 3, L.O_KNOWN):
-            # Most elements have no tagged fields, which takes one byte.
+            # Most elements have no tagged fields. Their tag section then has one byte.
             size = self._word(array + 1, L.O_WIDTH) + 1
         else:
             return
@@ -328,7 +328,7 @@ class ColumnProgram:
 
 
 def address(array: NumpyArray) -> int:
-    """Return the address of a contiguous array's values. This takes a third of numpy's time."""
+    """Return the address of a contiguous array's values. This is three times as fast as NumPy."""
     return int(pa.py_buffer(array).address)
 
 
@@ -407,7 +407,7 @@ def _address(buffer: Any) -> int:
 # The largest number of bytes in a string column, and of elements in an array, because an Arrow
 # offset is an int32.
 MOST = INT32_MAX
-# A column gets this factor of additional room, relative to the last batches.
+# A column gets this many times the room that the last batches needed.
 _MARGIN = 1.1
 
 
@@ -512,7 +512,7 @@ class ColumnBuffers:
         return self._array(self.program.tree.root, rows, None)
 
     def _array(self, node: ColumnNode, count: int, within: NumpyArray | None) -> pa.Array:
-        """Return a column. ``within`` is the validity of the structure around it, or None.
+        """Return a column. ``within`` is the validity of the surrounding structure, or None.
 
         The fields of a null structure are null too. Arrow does not require this, but a field is
         then also correct when it is used alone.

@@ -1,6 +1,6 @@
-"""The columns of records: while a kernel fills them, and as Arrow arrays.
+"""The columns of records, while a kernel fills them and as Arrow arrays.
 
-`flexwire.columnar.record_schema` lists the names and types of the columns.
+The schemas below list the names and types of the columns.
 
 Copying a string to every row takes as long as copying a key, and Spark does not accept
 dictionaries. Nearly always, all rows have the same text. Their column is then a slice of a column
@@ -131,8 +131,8 @@ BATCH_COLUMNS = {
     "is_control": pa.bool_(),
     "has_delete_horizon": pa.bool_(),
 }
-"""The optional columns with facts about a record's batch, as in `RecordBatch`. A missing value is
--1 there too.
+"""The optional columns with facts about a record's batch, as in `RecordBatch`. As in
+`RecordBatch`, a missing value is -1.
 """
 
 
@@ -225,8 +225,8 @@ _FLAGS = {
 _WHOLE = dict.fromkeys(("key", "value", "headers", "header key", "header value"), 1.0)
 # The function that allocates the buffers for columns.
 allocate_room = pa.allocate_buffer
-# All columns of a batch with at most this many bytes stay in memory while any of them is used.
-# Passing them on separately would add a third to the time of reading.
+# All columns of a batch with at most this many bytes remain in memory while any of them
+# is used. Passing them on separately would add a third to the time for reading.
 _SMALL = 1 << 16
 # Arrow's functions for importing columns from C.
 _BATCH_FROM_C, _ARRAY_FROM_C = pa.RecordBatch._import_from_c, pa.Array._import_from_c  # noqa: SLF001 - Arrow's own documentation uses these names
@@ -245,8 +245,9 @@ class SizeHints:
 class RecordColumnBuilder:
     """Memory for the records of at least one batch, which a kernel fills.
 
-    ``limits`` are the lowest and the highest wanted offset, and those of timestamps. ``bounds`` has
-    the largest number of records in the batches, their bytes, and the bytes of the largest batch.
+    ``limits`` are the lowest and the highest wanted offset, and the lowest and the highest wanted
+    timestamp. ``bounds`` contains the largest number of records in the batches, their bytes, and
+    the bytes of the largest batch.
     """
 
     def __init__(
@@ -270,7 +271,7 @@ class RecordColumnBuilder:
         """Read batches of a table, starting at ``first``. Positions are counted from ``data``.
 
         Returns the row of the batch at which reading stopped, and whether that batch was refused.
-        If it was not refused, there is no room for it, or the table ends there.
+        If the batch was not refused, there is no room for it, or the table ends.
         """
         stopped: tuple[int, bool] = self._run.read(batches, first, data, self._check_crc)
         return stopped

@@ -76,9 +76,9 @@ def encode_records(
     ``records_per_batch`` records, all from one chunk of a table.
 
     Raises `EncodeError`, with the rows, for values that a record cannot have, and for a column of
-    an invalid type. Raises `CodecError` for an array whose buffers do not match its type. It
-    refuses the same values as `encode_messages`, with the same texts: for example, a null in the
-    list of a record's headers is not a header.
+    an invalid type. Raises `CodecError` for an array whose buffers do not match its type. The
+    function refuses the same values as `encode_messages`, with the same error texts. For example,
+    a null in the list of a record's headers is not a header.
     """
     return b"".join(
         encode_record_pieces(
@@ -410,7 +410,10 @@ def _timestamps(chunk: pa.RecordBatch, rows: int) -> NumpyArray:
 
 
 def _whole_milliseconds(array: pa.TimestampArray) -> NumpyArray | None:
-    """Do the same as a cast in less than half the time. Return None where a cast would refuse."""
+    """Cast microseconds to milliseconds in less than half of Arrow's time, or return None.
+
+    None means that Arrow's cast would fail.
+    """
     microseconds = _numbers(array.view(pa.int64()), 0)
     milliseconds = allocate(microseconds.nbytes).view(np.int64)
     np.floor_divide(microseconds, 1000, out=milliseconds)

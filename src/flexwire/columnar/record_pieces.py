@@ -45,8 +45,8 @@ class RefusedPiece(NamedTuple):
 class PieceGroup:
     """Several batches in order: a table of type `BATCH`, and the records in them.
 
-    ``records`` contains the rows of the batches that were read. Each batch says how many rows it
-    has. An entry without rows is something other than a batch, a batch without records, or a
+    ``records`` contains the rows of the batches that were read. Each batch contains its number of
+    rows. An entry without rows is something other than a batch, a batch without records, or a
     refused batch. For such an entry, `flexwire.records` reads as many bytes as the entry's size.
     """
 

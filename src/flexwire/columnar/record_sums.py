@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 RECORDS: Final = "records"
 KEY_SIZE, VALUE_SIZE = "key_size", "value_size"
 KEY_BYTES, VALUE_BYTES = "key_bytes", "value_bytes"
-# The number of sums (a power of two) at which the sums are taken out. Together with their index, so
-# many sums fit into a core's cache.
+# The number of sums (a power of two) at which the sums are taken out. This many sums and their
+# index fit into a core's cache.
 _MOST: Final = 1 << 14
-# The largest number of kinds of batches whose facts are held. Beyond it, the sums are taken out.
+# The largest number of kinds of batches whose facts are held. Beyond this number, the sums are
+# taken out.
 _MOST_FACTS: Final = 4096
 _FACTS: Final = {
     "compression": "attributes",

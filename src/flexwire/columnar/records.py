@@ -220,8 +220,8 @@ class RecordSelection:
             to_int(self.max_ratio, "max_ratio", least=1, bits=32)
         for name, check, usual in _CHECKS:
             value = getattr(self, name)
-            # The defaults are valid. To check them would take long compared with reading a small
-            # batch.
+            # The defaults are valid, and checking them would take long compared with reading a
+            # small batch.
             if value is not usual:
                 # The class is frozen, but its fields must have the declared types.
                 object.__setattr__(self, name, check(value))
@@ -253,9 +253,9 @@ class RecordReader:
     than the first.
 
     Data that ends within a batch is an error, because a damaged length would look the same. With
-    ``partial``, it is treated as the partial batch at the end of a full fetch, if no complete batch
-    follows. In ``PERMISSIVE`` mode, reading continues after a damaged length with the next complete
-    batch of magic 2 that has the right crc.
+    ``partial``, such an end is treated as the partial batch of a fetch response that reached its
+    size limit, unless a complete batch follows. In ``PERMISSIVE`` mode, reading continues after a
+    damaged length with the next complete batch of magic 2 that has the right crc.
 
     ``cut`` means that the data is a piece of a longer stream. If a batch does not end in the piece,
     it is the piece's partial batch, even if other data follows. Damage is treated in the same way
@@ -267,7 +267,7 @@ class RecordReader:
         position: the number of bytes that are finished.
         errors: the errors of damaged batches, in ``PERMISSIVE`` mode.
         unread: the number of bytes that these errors cover, up to the next batch.
-        partial: the partial batch at the end, if it was asked for; None if there is none.
+        partial: the partial batch at the end, if ``partial`` was set, or None without such a batch.
         hints: the room that the records took so far, for another reader of similar data.
     """
 
@@ -342,7 +342,7 @@ class RecordReader:
     # The code below reads batches of magic 2.
 
     def _scan(self) -> NumpyArray:
-        """Find the next batches. Return none if kernels cannot read the next batch."""
+        """Find the next batches. Return no batches if kernels cannot read the next batch."""
         # No batch is smaller than its header.
         table = new_table(min(_TABLE, len(self._data) // HEADER_SIZE + 1))
         count, position, is_other = self._batches.scan(self._data, self.position, table)
@@ -478,7 +478,7 @@ class _ReaderData:
         return self._data[position : position + size].tobytes()
 
 
-# The most common selection. It is made only once.
+# The most common selection, which is created only once.
 _USUAL = (DEFAULT_COLUMNS, _ALL, _ALL, True, MAX_INFLATED)
 _EVERYTHING = RecordSelection(*_USUAL)
 
@@ -501,8 +501,9 @@ def decode_records(
     The result is a table with as many chunks as Arrow's int32 offsets require.
 
     Raises `RecordError` for the first damaged batch. Also raises it for data that ends within a
-    batch, because a damaged length would look the same. A full fetch may end in this way too. With
-    ``partial``, such an end is left out, unless a complete batch follows it. Raises `ArgumentError`
+    batch, because a damaged length would look the same. A fetch response that reached its size
+    limit can end in this way too. With ``partial``, such an end is left out, unless a complete
+    batch follows it. Raises `ArgumentError`
     for an unknown column. Use a `RecordReader` for data that does not fit into memory, to continue
     after damage, and to find out what was left out.
     """

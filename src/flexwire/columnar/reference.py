@@ -146,7 +146,7 @@ def _uuid(writer: Writer, text: str) -> uuid.UUID:
 
 Mode = Literal["FAILFAST", "PERMISSIVE"]
 # The reason why a row is null, the path of the field with the names in the JSON form, and the byte
-# in the row's message, which exists only for decoding. It is null if the row has no error.
+# in the row's message, which exists only for decoding. The struct is null if the row has no error.
 ERROR = pa.struct([("reason", pa.string()), ("path", pa.string()), ("offset", pa.int64())])
 REFUSED, TOO_LARGE = 1, 2
 

@@ -7,10 +7,10 @@ the message classes, in snake_case.
 | Kafka | Arrow and Spark |
 |---|---|
 | bool, int8, int16, int32, int64, float64 | the same |
-| uint16, uint32 | the next wider signed integer: Spark has no unsigned ones |
+| uint16, uint32 | the next wider signed integer: Spark has no unsigned integers |
 | uuid | string, as Kafka prints it: base64url without padding |
 | string | string |
-| bytes, records | binary, as on the wire (the ``records`` table holds what is in them) |
+| bytes, records | binary, as on the wire (the ``records`` table contains their records) |
 | array, structure | list, struct |
 
 All code that makes columns from values uses these types: the reference executor for rows, columns
@@ -235,8 +235,8 @@ class ColumnNode:
     """A column of a struct, a list, text or numbers. ``number`` is its row in the table.
 
     Columns are numbered from the outside inwards, so the elements of a list come after the list.
-    ``level`` is the array that has the column in it, or 0 outside of all arrays. ``items`` is the
-    level of a list's elements.
+    ``level`` is the number of the array that contains the column, or 0 outside of all arrays.
+    ``items`` is the level of a list's elements.
     """
 
     def __init__(self, tree: ColumnTree, kind: pa.DataType, level: int) -> None:

@@ -11,7 +11,7 @@ them.
 
 The laws of this package (tests below `tests/`):
 
-- Only in `kip82` does magic 2 mean KIP-82's own message. Everywhere else it is a record batch
+- Magic 2 means KIP-82's own message only in `kip82`. Everywhere else, magic 2 means a record batch
   (`records/test_kip82.py`).
 - A convention of record headers never guesses: a value that its software would drop is an error
   (`records/test_conventions.py`).
@@ -58,5 +58,5 @@ __all__ = [
     "typed_headers",
 ]
 
-# Batches import the functions that read and write them, although those modules depend on batches.
+# Batches use these functions for reading and writing, although their modules depend on batches.
 use_functions(kernel_functions())

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 MAX_INFLATED = 128 * 1024 * 1024
-# The number of bytes of the limit for which one record or record header is allowed. As an object,
-# it takes far more memory than the two to seven bytes of its input.
+# The inflated bytes may contain one record or record header for this many bytes of the limit,
+# because its object takes far more memory than the two to seven bytes of its input.
 OBJECT_COST = 32
 
 
@@ -35,7 +35,7 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
     """A record batch (magic 2), or one top-level message of a message set (magic 0, 1).
 
     A wrapper message is one batch with many records. Any other message is a batch with one record.
-    A field is -1 if the magic does not have it, or if it is known only after a wrapper is inflated.
+    A field is -1 if the magic does not have it, or if only an inflated wrapper shows it.
 
     Attributes:
         position: where the batch starts in the data.
@@ -44,7 +44,7 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
         last_offset: the offset of its last record, which compaction may have removed.
         base_timestamp: the first timestamp, or the delete horizon if there is one.
         record_count: as declared.
-        crc: as declared. It covers everything after it: CRC-32C in magic 2, CRC-32 before.
+        crc: as declared. It covers all bytes after itself: CRC-32C in magic 2, CRC-32 before.
     """
 
     position: int
@@ -95,7 +95,7 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
     def is_control(self) -> bool:
         """True if the records are control records.
 
-        A broker writes them, and no consumer gets them.
+        Brokers write control records, and no consumer receives them.
         """
         return self.magic > 1 and bool(self.attributes & CONTROL_MASK)
 
@@ -109,8 +109,8 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
         """The records, which are inflated and read at the first access and then kept.
 
         Raises `RecordError` with an offset in the data from which the batch was read. If the damage
-        is in compressed bytes, this is the batch's offset, and the reason has the place in the
-        inflated bytes.
+        is in compressed bytes, this is the batch's offset, and the reason contains the place in
+        the inflated bytes.
         """
         return read_and_keep(self)
 
@@ -118,8 +118,8 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
         """Write the batch again: its fields, and its own records or the given ``records``.
 
         Its own records are written as they were read. With ``LogAppendTime``, the timestamps are
-        those of the producer. An uncompressed batch in Kafka's own form is therefore written as the
-        same bytes. ``level`` is the same as in `encode_batch`.
+        those of the producer. For an uncompressed batch in Kafka's own form, the result is
+        therefore the same bytes. ``level`` is the same as in `encode_batch`.
 
         Raises `EncodeError` for records that are not valid in this batch, and the `RecordError` of
         `records`.

@@ -1,7 +1,7 @@
-"""The functions for records and batches that a process uses: those of kernels or Python's.
+"""The kernel or Python functions with which a process reads and writes records and batches.
 
-This module depends on batches, their iterator and their writer. They use it indirectly, through
-`flexwire.records.executors.ACTIVE`.
+This module depends on batches, their iterator and their writer. These use the functions indirectly,
+through `flexwire.records.executors.ACTIVE`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PYTHON = RecordFunctions(
 
 
 def kernel_functions() -> RecordFunctions:
-    """Return the kernel functions, or Python's if kernels are missing or refuse the classes."""
+    """Return the kernel functions. Without usable kernels, return the Python functions."""
     objects: Any = load_kernel("record_objects")
     if objects is None:
         return PYTHON
@@ -48,7 +48,8 @@ def kernel_functions() -> RecordFunctions:
 
 def use_functions(functions: RecordFunctions) -> None:
     """Use these functions for all later reading and writing."""
-    # A property written in Python takes longer to return stored records than it takes to read them.
+    # A property in Python would take longer to return stored records than reading the records
+    # takes.
     kind: Any = batch.RecordBatch
     kind.records = batch.property_of(functions.read_records)
     ACTIVE.functions = functions

@@ -6,10 +6,10 @@ therefore read inline: a call for each would take longer than all other work for
 bytes are sliced. If a varint continues beyond that end, the size of the record is invalid, and this
 is noticed.
 
-Without kernels, this module is the fast path. It reads ordinary records, and refuses all others
-without a reason. `flexwire.records.body` and `flexwire.records.body_writing` then read or write
-everything again, and raise the errors. This module can therefore skip checks that the final size
-makes unnecessary: a length that is too long leads beyond the end of the record.
+Without kernels, `read_ordinary` and `write_ordinary` are the fast path. They accept ordinary
+records, and refuse all others without a reason. `read_records` and `write_records` then read or
+write everything again, and raise the errors. The fast path can therefore skip checks that the final
+size makes unnecessary: a length that is too long leads beyond the end of the record.
 """
 
 # ruff: noqa: PLR2004 - 128 is the continuation bit of a varint, which is used everywhere here
@@ -63,7 +63,7 @@ def read_ordinary(
     return records
 
 
-def _read_ordinary(  # noqa: C901, PLR0912 - one loop without calls, as in the other module
+def _read_ordinary(  # noqa: C901, PLR0912 - one loop without calls: see the docstring of the module
     data: bytes, p: int, count: int, base_offset: int, base_timestamp: int, budget: int
 ) -> tuple[list[Record], int]:
     records: list[Record] = []

@@ -140,7 +140,7 @@ _LONGEST = 15
 def with_right_checksum(data: bytes) -> bytes:
     """Return the frame with the header checksum that the lz4 format requires.
 
-    Raises `RecordError` if the byte is neither the correct checksum nor that of old clients.
+    Raises `RecordError` if the checksum is neither correct nor the checksum of old clients.
     """
     last = lz4_header_size(data) - 1
     if len(data) <= last:
@@ -165,7 +165,7 @@ def header_checksum(data: bytes) -> int:
 
 
 def xxh32_short(data: bytes) -> int:
-    """Return XXH32 with seed 0 for at most 15 bytes. This case is simpler than longer data.
+    """Return XXH32 with seed 0 for at most 15 bytes. The algorithm is simpler for such short data.
 
     >>> hex(xxh32_short(b""))
     '0x2cc5d05'
@@ -239,11 +239,11 @@ def inflate_into(
 ) -> int:
     """Inflate ``data`` of a record batch into a buffer. Return the number of bytes.
 
-    ``bound`` is the upper limit from `flexwire.records.compression`, if it is known. It is below 0
-    if that module refuses the data.
+    ``bound`` is the upper limit from `lz4_bound` or `zstd_bound`, if it is known. It is below 0 if
+    that function refuses the data.
 
     The result is -1 if `inflate` must be used instead, because the buffer is too small, the data is
-    damaged, or it has another codec. In this case the content of the buffer is undefined.
+    damaged, or the data has another codec. In this case the content of the buffer is undefined.
     """
     try:
         if (run := _DECLARED.get(compression)) is not None:
@@ -312,7 +312,7 @@ def _inflate_gzip_into(data: memoryview, room: memoryview) -> int:
 def _inflate_zstd_into(data: memoryview, room: memoryview) -> int:
     """Inflate one frame with this thread's cached context. Return -1 if cramjam must be used.
 
-    It is known that the content of all frames fits into the buffer.
+    The caller has checked that the content of all frames fits into the buffer.
     """
     if not _HAS_CONTEXTS:
         return -1
@@ -384,7 +384,7 @@ def _check_snappy(block: bytes | memoryview, room: int, limit: int) -> int:
     return declared
 
 
-# Making a context takes as long as inflating a batch of 12 kB, and two threads cannot share a
+# Creating a context takes as long as inflating a batch of 12 kB, and two threads cannot share a
 # context.
 _KEPT = local()
 # The largest window of a frame that is accepted. A context allocates as much memory as the frame

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 class PartialBatch(NamedTuple):
-    """The beginning of a batch that is cut off, as at the end of a full fetch.
+    """The beginning of a batch that is cut off, as at the end of a fetch at its size limit.
 
-    ``size`` is the number of its bytes that are present. ``declared_size`` is the size of the whole
+    ``size`` is the number of present bytes. ``declared_size`` is the size of the whole
     batch, or None if the data ends before it.
     """
 
@@ -65,12 +65,12 @@ class BatchIterator(Iterator[RecordBatch]):
 
     @property
     def partial(self) -> PartialBatch | None:
-        """The partial batch at the end. None if there is none or if it was not reached yet."""
+        """The partial batch at the end, or None if no partial batch was reached so far."""
         return self._walk.partial
 
 
-# If threads share an iterator, each Python step runs as a whole. Otherwise two threads would get
-# the same batch. If a finalizer makes a step within a step, it does not wait for itself.
+# If threads share an iterator, this lock runs each Python step as a whole. Otherwise two threads
+# would get the same batch. A finalizer that makes a step within a step does not wait.
 _STEP = lock_over_forks()
 
 
@@ -245,7 +245,7 @@ def iterate(
 
 
 def go_on(iterator: Any) -> RecordBatch:
-    """Return the next batch of a kernels' iterator. The kernels have refused this batch."""
+    """Return the next batch of a kernel iterator, after the kernels have refused this batch."""
     with _STEP:
         walk = _BatchWalk(
             iterator._data,  # noqa: SLF001 - it belongs to the class that replaces the one above
@@ -271,12 +271,12 @@ def decode_batches(
 
     Headers and crcs are read during the iteration. Records are read when `RecordBatch.records` is
     used. If the data ends within a batch, the iteration ends, and ``partial`` contains the
-    beginning of that batch. This is not an error, because a full fetch ends in this way.
-    ``max_inflated`` limits the inflated bytes of the records in one compressed batch, and thereby
-    the number of objects.
+    beginning of that batch. This is not an error, because a fetch response ends in this way when it
+    reaches its size limit. ``max_inflated`` limits the inflated bytes of the records in one
+    compressed batch, and thereby the number of objects.
 
     A damaged batch raises `RecordError`. If the length of this batch is valid, the iteration can
-    continue after it. Otherwise the iteration is over.
+    continue after the batch. Otherwise the iteration ends.
 
     >>> batches = decode_batches(bytes.fromhex("00000000000000050000004402"))
     >>> list(batches), batches.partial
@@ -295,10 +295,12 @@ def decode_records(
     """Return the records of all batches in ``data``, in order, for example of a whole fetch.
 
     The result contains the records of all batches from `decode_batches`, including control records.
-    It is several times as fast if batches have few records, because no batch objects are created.
-    If the data ends within a batch, the records end before it, and ``partial`` of `decode_batches`
-    has its beginning. A damaged batch raises `RecordError`, and no records are returned.
-    `decode_batches` can continue after it.
+    The function is several times as fast as `decode_batches` if batches have few records, because
+    no batch objects are created. If the data ends within a batch, the result ends before this
+    batch, and ``partial`` of `decode_batches` contains its beginning. A damaged batch raises
+    `RecordError`, and no records are returned.
+    `decode_batches` can continue after a
+    damaged batch.
 
     >>> from flexwire.records import Record, encode_batch
     >>> data = b"".join(encode_batch([Record(at, 0, None, b"v%d" % at, [])]) for at in (7, 8))
@@ -329,7 +331,7 @@ def extents(batch: RecordBatch) -> tuple[int, list[int]]:
     """Return the uncompressed size of a batch, and the sizes of its `records`.
 
     The size of a record includes its length, and the size of a message includes its offset and
-    size. Raises `RecordError` if the records cannot be inflated. It must be possible to read the
+    size. Raises `RecordError` if the records cannot be inflated. The records must be
     records.
     """
     is_plain = batch.compression is Compression.NONE

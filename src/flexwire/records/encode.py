@@ -95,11 +95,11 @@ def encode_batch(  # noqa: PLR0913 - these are the fields of a batch, each given
 ) -> bytes:
     """Write one record batch (magic 2), or a message set (magic 0 and 1), with its crcs.
 
-    The arguments are fields of `RecordBatch`. If they are None, the offsets are those of the first
-    and the last record, the base timestamp is the first one, the max timestamp is the largest one,
-    and the compression level is Kafka's default. A compressed message set is one wrapper message.
-    Without compression it has one message for each record. With ``LogAppendTime``, readers return
-    the max timestamp for every record.
+    The arguments are fields of `RecordBatch`. The default offsets are the offsets of the first and
+    the last record, the base timestamp is the first timestamp, the max timestamp is the largest
+    timestamp, and the compression level is Kafka's default. A compressed message set is one wrapper
+    message. An uncompressed message set has one message for each record. With ``LogAppendTime``,
+    readers return the max timestamp for every record.
 
     Raises `EncodeError`, with the name of the field and the record, for a value that is impossible
     in this magic.
@@ -108,7 +108,7 @@ def encode_batch(  # noqa: PLR0913 - these are the fields of a batch, each given
     '220000000e6f726465722d37087061696400'
     """
     attributes = 0
-    # Most batches have none of these, and one test for all of them is faster than a check of each.
+    # Most batches have no such value, and one test for all values is faster than separate tests.
     if (
         magic is not RECORD_BATCH
         or compression is not _NOT_COMPRESSED

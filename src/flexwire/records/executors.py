@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecordFunctions:
-    """The functions with which a process reads and writes batches: those of kernels or Python's.
+    """The kernel or Python functions with which a process reads and writes batches.
 
-    The classes of batches and their iterators depend on this module, so they are not named here.
+    The classes of batches and their iterators depend on this module, so their types do not occur
+    here.
     """
 
     read_body: Callable[..., list[Record]]
@@ -42,7 +43,8 @@ class RecordFunctions:
 class ActiveFunctions:
     """The functions that this process uses.
 
-    `flexwire.records.batch_executors.use_functions` sets them. That module depends on batches.
+    `flexwire.records.batch_executors.use_functions` sets them, because that module
+    can depend on batches.
     """
 
     __slots__ = ("functions",)

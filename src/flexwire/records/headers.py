@@ -24,8 +24,9 @@ class Headers:
 
     ``header_bytes`` are read at the first call that needs their content. This call raises
     `DecodeError` if they are not headers, but `as_bytes` does not. The put methods append a header.
-    They raise `EncodeError` for a value that the type does not have, and for a key that cannot be
-    written as UTF-8. Two objects are equal if they have the same keys and values in the same order.
+    They raise `EncodeError` for a value that the type cannot represent, and for a key that cannot
+    be written as UTF-8. Two objects are equal if they have the same keys and values in the same
+    order.
 
     >>> headers = Headers()
     >>> headers.put_long("user", 7)

@@ -2,8 +2,9 @@
 
 A few bytes of zstd data may legitimately inflate to megabytes of constant data. A single batch may
 therefore inflate up to its own limit, even if its compressed size is small. All batches that are
-read together get an allowance in proportion to the captured bytes. If they exceed it, each batch is
-limited by a ratio. In this way the same batches are left out in every reading order.
+read together get an allowance in proportion to the captured bytes. If the batches exceed this
+allowance, each batch is limited by a ratio. In this way the same batches are left out in every
+reading order.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from flexwire.records.record import Record
 
 MAX_RATIO: Final = 1024
-"""The largest allowed ratio of inflated bytes to captured bytes. It is about gzip's maximum."""
+"""The largest allowed ratio of inflated bytes to captured bytes. It is about the maximum of gzip."""
 RECORD_COST: Final = 256
 """The number of bytes for which a record or record header counts, in addition to its content."""
 BEYOND: Final = "; to allow them, raise max_"
@@ -55,7 +56,7 @@ class Inflation:
         return self.max_ratio if self.is_held else None
 
     def allowance(self, captured: int) -> int:
-        """Return how many bytes batches in ``captured`` bytes may take before the ratio applies.
+        """Return to how many bytes ``captured`` bytes may inflate before the ratio applies.
 
         One batch may always inflate up to its own limit.
         """
@@ -94,7 +95,7 @@ def ratio_reason(ratio: int) -> str:
 def records_within(batch: RecordBatch, ratio: int | None) -> list[Record]:
     """Return the records of a batch, inflated to at most ``ratio`` times its bytes.
 
-    None means that there is no ratio. Raises the `RecordError` of `RecordBatch.records`, and a
+    With None, there is no such limit. Raises the `RecordError` of `RecordBatch.records`, and a
     `RecordError` for a batch that exceeds the ratio.
 
     >>> from flexwire.records import Record, decode_batches, encode_batch

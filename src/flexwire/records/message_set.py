@@ -1,7 +1,8 @@
 """Message sets, magic 0 and 1: a sequence of messages, each with its offset and size.
 
 A compressed message is a wrapper: its value inflates to another message set. In magic 1 the inner
-offsets are relative, and the wrapper has the real offset of the last one.
+offsets are relative, and the wrapper has the real offset of the
+last inner message.
 """
 
 from __future__ import annotations

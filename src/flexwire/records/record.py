@@ -89,14 +89,14 @@ _TIMESTAMP_TYPE_BITS: list[dict[str, int]] = [
 
 
 def compression_of(attributes: int) -> Compression:
-    """Return the compression type in the attributes. It must be a known type."""
+    """Return the compression type in the attributes. The type must be known."""
     return COMPRESSIONS[attributes & COMPRESSION_MASK]
 
 
 def pack_attributes(
     magic: int, compression: str, timestamp_type: str, flags: dict[str, bool]
 ) -> int:
-    """Return the attributes of a batch. Raises `EncodeError` for one that its magic lacks."""
+    """Return the attributes of a batch. Raises `EncodeError` for an invalid attribute."""
     if type(magic) is not int or magic not in (*MESSAGE_SETS, RECORD_BATCH):
         raise EncodeError(f"unknown magic {short(magic)}; expected 0, 1 or 2", path="magic")
     attributes = 0

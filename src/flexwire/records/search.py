@@ -38,7 +38,7 @@ class ByteSource(Protocol):
         """The number of bytes."""
 
     def read(self, position: int, size: int) -> bytes:
-        """Return ``size`` bytes, or fewer if there are no more."""
+        """Return ``size`` bytes, or fewer at the end."""
 
 
 class BatchSearch:

@@ -150,9 +150,9 @@ _SIZES = {
 class Typed:
     """A value with its type. A 5 sent as a short differs from a 5 sent as a long.
 
-    ``type`` may be given as its name. Two objects are equal if their types and bytes are equal. A
-    NaN therefore equals itself, and -0.0 does not equal 0.0. Raises `EncodeError` for a value that
-    the type cannot represent.
+    ``type`` can also be the name of a type. Two objects are equal if their types and bytes are
+    equal. A NaN therefore equals itself, and -0.0 does not equal 0.0. Raises `EncodeError` for a
+    value that the type cannot represent.
 
     >>> Typed("short", 5), Typed("short", 5).encode().hex(" ")
     (Typed('short', 5), '03 00 05')

@@ -27,7 +27,7 @@ _INT32 = range(INT32_MIN, INT32_MAX + 1)
 _INTEGERS = {f"int{bits}": range(-(2 ** (bits - 1)), 2 ** (bits - 1)) for bits in (8, 16, 32, 64)}
 # The types from narrow to wide. A list with values of several of these types gets the widest type.
 _NUMBERS = (*_INTEGERS, "float32", "float64")
-# Connect's logical types are integers internally, and are merged with them.
+# Connect's logical types are integers internally, and are merged with integers.
 _TEMPORAL = {"date": "int32", "time": "int32", "timestamp": "int64"}
 _LITERALS = {"null": None, "true": True, "false": False}
 _COLONS = 2  # In a time or timestamp, each colon is a token between two other tokens.
@@ -146,7 +146,7 @@ class _ConnectParser:
         return value
 
     def _temporal(self, piece: str) -> ConnectValue | None:
-        """Read a time, date or timestamp. Its colons may have divided it into five tokens."""
+        """Read a time, date or timestamp. Its colons can divide it into five tokens."""
         for more in (2 * _COLONS, 0):
             parts = [piece, *self._tokens[self._next + 1 : self._next + 1 + more]]
             if len(parts) == more + 1 and sum(map(len, parts)) <= _LONGEST:
@@ -293,7 +293,7 @@ def _common(values: list[ConnectValue]) -> str | None:
 
 
 def _aligned(values: list[ConnectValue], common: str | None) -> list[Any]:
-    """Convert values to their common type. If a value cannot be converted, all become strings."""
+    """Convert values to their common type. If one value cannot be converted, all become strings."""
     return [value.value if common is None else _converted(value, common) for value in values]
 
 
@@ -309,7 +309,7 @@ def _converted(value: ConnectValue, kind: str) -> Any:
 
 
 def _mapped(keys: list[ConnectValue], values: list[ConnectValue]) -> dict[Any, Any]:
-    """Return the map with the common type. Of equal keys, the last value is kept."""
+    """Return the map, converted to common types. For equal keys, the last value is kept."""
     entries: dict[Any, tuple[ConnectValue, ConnectValue]] = {}
     for key, value in zip(keys, values, strict=True):
         if key.kind in {"array", "map"}:
@@ -333,12 +333,12 @@ _INT64 = range(INT64_MIN, INT64_MAX + 1)
 
 
 class Connect(Convention):
-    """Values as `SimpleHeaderConverter` reads them, which is Connect's default for record headers.
+    """Values as Connect's default for record headers, `SimpleHeaderConverter`, reads them.
 
-    int8 to int64 become ints. float32 and float64 become floats. Nearly all are float32, which may
-    lose digits. Decimal becomes a `decimal.Decimal`. Date, Time and Timestamp become a date, time
-    and datetime in UTC. Arrays and maps become lists and dicts, and everything else becomes a str.
-    A string that Java reads differently (``12:30`` as 12) is invalid.
+    int8 to int64 become ints. float32 and float64 become floats. Nearly all floats are float32,
+    which may lose digits. Decimal becomes a `decimal.Decimal`. Date, Time and Timestamp become a
+    date, time and datetime in UTC. Arrays and maps become lists and dicts, and everything else
+    becomes a str. A string that Java reads differently (``12:30`` as 12) is invalid.
 
     >>> Connect().read([(b"retries", b"3"), (b"late", b"true"), (b"ids", b'["a",null,7]')])
     [('retries', 3), ('late', True), ('ids', ['a', None, 7])]

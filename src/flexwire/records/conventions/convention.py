@@ -24,7 +24,7 @@ class HeaderEvidence(NamedTuple):
     """The evidence of one record header for or against a convention.
 
     ``weight`` is 2 if the header names the convention or has a form that rarely occurs by chance.
-    It is 1 if the header is valid, and -1 if it is not.
+    ``weight`` is 1 if the header is valid, and -1 if the header is invalid.
     """
 
     key: Key
@@ -89,7 +89,7 @@ class Convention(ABC):
     def for_record(self, headers: Sequence[RawHeader]) -> Convention:  # noqa: ARG002 - some classes use this argument
         """Return the convention for these record headers.
 
-        They may name the types of other headers.
+        Some of them may specify the types of other headers.
         """
         return self
 

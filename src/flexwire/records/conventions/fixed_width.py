@@ -40,7 +40,7 @@ def _is_text(data: bytes) -> bool:
 class FixedWidth(Convention):
     """Values that are only bytes. The reader must give a type for each key.
 
-    ``types`` maps keys to Java's names of types: boolean (one byte, 0 or 1), byte, short, int,
+    ``types`` maps keys to Java type names: boolean (one byte, 0 or 1), byte, short, int,
     long, float and double, which are big-endian, and string (UTF-8). A record header whose key has
     no type is invalid. The source is KIP-1308, whose accessors (``intValue`` …) do not change the
     bytes of record headers.

@@ -94,8 +94,9 @@ class Candidate(NamedTuple):
 def detect(pairs: Iterable[RawHeader] | None) -> list[Candidate]:
     """Return every convention with the evidence for and against it in one record's headers.
 
-    The conventions with the least evidence against them come first. If this is equal, those with
-    the most evidence of weight 2 and of weight 1 come first. No convention is left out, and none is
+    The conventions with the least evidence against them come first. Among equals, the conventions
+    with the most evidence of weight 2, and then of weight 1, come first. No convention is left out,
+    and none is
     chosen: bytes such as ``31`` are valid in several conventions.
 
     >>> for candidate in detect([(b"retries", b"3"), (b"ce_id", b"7f")])[:2]:

@@ -122,7 +122,7 @@ class SpringJson(Convention):
         return [(key, value) for key, value in read if key != TYPES_KEY]
 
     def write(self, headers: Iterable[tuple[Key, Any]]) -> list[RecordHeader]:
-        """Write one record's headers, with a header of their classes if there are any.
+        """Write one record's headers. If values have classes, add a header with the classes.
 
         Values may be a str, bool, int (`Integer`, or else `Long`), float (`Double`), UUID, list,
         dict, or bytes, which have no class. All values of a key must have the same class.
@@ -164,7 +164,7 @@ class SpringJson(Convention):
         return value
 
     def write_value(self, key: str, value: Any) -> bytes:
-        """Write a value in the form of its class, which `write` lists."""
+        """Write a value in the form of its class. `write` lists the classes."""
         if key in {TYPES_KEY, _DELIVERY_ATTEMPT}:
             raise self.misfit(key, "Spring itself sets this header; leave it out")
         if isinstance(value, bytes):

@@ -78,7 +78,7 @@ class EntryIterator(Iterator[tuple[int, bytes]]):
 
     Attributes:
         position: where the next entry starts.
-        partial: the entry that ``data`` cuts off. None if there is none or the end is not reached.
+        partial: the entry that ``data`` cuts off, or None if no entry is cut off so far.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -121,7 +121,7 @@ class MessageIterator(Iterator[Kip82Message]):
 
     @property
     def partial(self) -> PartialBatch | None:
-        """The entry that is cut off at the end. None without one or before the end is reached."""
+        """The entry that is cut off at the end. None if no entry is cut off so far."""
         return self._entries.partial
 
     def __next__(self) -> Kip82Message:

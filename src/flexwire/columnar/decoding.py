@@ -116,8 +116,7 @@ def range_of(ends: object, name: str) -> tuple[int | None, int | None]:
 
 
 def pruned_type(kind: pa.StructType, wanted: Iterable[str]) -> pa.StructType:
-    """Return a type with only the wanted fields, in the order of the type. No names mean all
-    fields.
+    """Return a type with only the wanted fields, in the type's order. No names mean all fields.
 
     The name of a field in a structure contains dots, as in ``topics.partitions.leader_id``, even if
     the structure is in an array. Raises `ArgumentError` for an unknown name.

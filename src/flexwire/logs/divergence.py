@@ -108,7 +108,7 @@ def _alike_to(first: Replica, other: Replica) -> int:
 
 
 def _began(log: Replica) -> dict[int, int]:
-    """Return the start of each leader epoch of a log. It is empty if no valid file lists them."""
+    """Return the start of each leader epoch of a log, or nothing if no valid file lists them."""
     try:
         [source] = list_files([f"{log.directory}/{_EPOCHS}"], _is_epochs, "is a checkpoint")
     except CaptureError:

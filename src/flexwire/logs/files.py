@@ -1,7 +1,7 @@
 """The files of a log: their names, the segments that they form, and queries for logs.
 
-For tiered storage, the layout is that of Kafka's own `LocalTieredStorage`. Other implementations
-name and transform files as they like.
+For tiered storage, the layout matches Kafka's own `LocalTieredStorage`. Other implementations name
+and transform files as they like.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def open_file(source: InputFile) -> Iterator[LogFile]:
         store = io.BufferedReader(_StoreFile(source), _FETCHED)
         yield LogFile(Path(source.name), store, source.size)
         return
-    # When the source is opened, it checks that the file is still the one that was listed.
+    # Opening the source checks that the file is still the listed file.
     source.open().close()
     with local_path(source.url).open("rb", buffering=_READ_AHEAD) as file:
         yield LogFile(Path(source.url), file, source.size)
@@ -223,15 +223,17 @@ class LogQuery:
         isolation: "read_committed" leaves out records of aborted and of open transactions.
         replicas: which directory is read if several directories contain the same partition.
             "longest" is the directory with which Kafka would continue. The cluster's metadata shows
-            the leader and the ISR. Without it, leader epochs and then the ends of the logs decide.
-            "all" reads all directories.
+            the leader and the ISR. Without this metadata, leader epochs and then the ends of the
+            logs decide. "all" reads all directories.
         includes_deleted: also read records before the start of a log, if its files still contain
             them.
         piece_bytes: the approximate size of one piece.
-        starting_timestamps: as ``starting_timestamp``, for some partitions, and instead of it.
-        ending_timestamps: as ``ending_timestamp``, for some partitions, and instead of it.
+        starting_timestamps: like ``starting_timestamp``, for single partitions, which then ignore
+            ``starting_timestamp``.
+        ending_timestamps: like ``ending_timestamp``, for single partitions, which then ignore
+            ``ending_timestamp``.
         needs_start: whether a partition without a record as late as its starting timestamp raises
-            `ArgumentError`. Otherwise none of its records is read.
+            `ArgumentError`. Otherwise no records of the partition are read.
         least_tasks: tasks are made smaller until there are about this many of them.
     """
 

@@ -1,8 +1,8 @@
 """Logs that grow: find the offsets to read next, and the records that were deleted before.
 
-Progress is stored as the next offset, as in a consumer. The file of that offset is therefore
-irrelevant: the segment may have grown, there may be new segments, or compaction may have merged
-several segments.
+Progress is stored as the next offset, as in a consumer. The file that contains the offset is
+therefore irrelevant: the segment may have grown, there may be new segments, or compaction may have
+merged several segments.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class LogFollower:
         self._query = query
         self._fails_on_loss = fails_on_loss
         self.ends: Offsets | None = None
-        """The ends of the logs at the last call of `latest`, or None before it."""
+        """The ends of the logs at the last call of `latest`, or None before the first call."""
 
     def first(self, *, latest: bool | Collection[Partition] = False) -> Offsets:
         """Return the first offsets: the query's, each log's first, or each log's end (``latest``).
 
-        ``latest`` may be the partitions that begin at their ends. If a log has no record that is as
-        late as the query requires, only future records are read.
+        ``latest`` can also be a set of partitions that begin at their ends. If a log has no record
+        that is as late as the query requires, only future records are read.
         """
         offsets = {}
         for log in find_logs(self._paths, self._query):
@@ -160,7 +160,7 @@ class LogResumption:
         next_offset: the offset to read next.
         waiting: bytes after the last whole batch, which may be part of a batch.
         is_behind: true if the log ends before the offset where reading should start.
-        is_gone: true if the log begins after it, because records in between were deleted.
+        is_gone: true if the log begins after this offset, because records in between were deleted.
     """
 
     pieces: tuple[LogPiece, ...]

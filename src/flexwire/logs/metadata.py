@@ -79,7 +79,7 @@ class OffsetRun:
 
 @dataclass(frozen=True, slots=True)
 class MetadataSnapshot:
-    """A snapshot and the time of its last record in ms. ``problem`` is why it cannot be used."""
+    """A snapshot and the time of its last record in ms. ``problem`` explains why it is unusable."""
 
     name: SnapshotName
     timestamp: int | None
@@ -142,7 +142,7 @@ class MetadataCoverage:
         return chosen._replace(end=offset)
 
     def at_time(self, time: int) -> int:
-        """Return the offset of the first record after ``time`` (in ms), or the end without one.
+        """Return the offset of the first record after ``time`` (in ms), or else the end.
 
         Raises `CaptureError` if an earlier record may exist outside the known offsets.
         """
@@ -485,7 +485,7 @@ def quorum_records(
 
 
 def _said(offset: int, timestamp: int, control: ControlRecord) -> QuorumRecord | None:
-    """Return the content of a control record, or None if it is not about the quorum."""
+    """Return the content of a control record, or None if the record is not about the quorum."""
     fields: dict[str, Any]
     fields = {} if control.message is None else control.message.to_json(control.version)
     if control.name is None:

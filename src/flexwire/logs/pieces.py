@@ -110,7 +110,7 @@ class Transactions:
 
 
 def transactions_if_sound(replica: Replica) -> Transactions:
-    """Return the outcomes of a log's transactions. Unknown if a file about them is damaged."""
+    """Return the outcomes of a log's transactions. Damaged files make the outcomes unknown."""
     try:
         return read_transactions(replica)
     except CaptureError:
@@ -374,7 +374,7 @@ def _first_as_late(log: Replica, timestamp: int) -> int | None:
 
 
 def _is_earlier(segment: LogSegment, timestamp: int) -> bool:
-    """Return whether all records of a segment are certainly earlier. False for the last segment."""
+    """Return whether a segment certainly has only earlier records. False for the last segment."""
     if timestamp == INT64_MIN:
         return False
     latest = latest_time(segment)

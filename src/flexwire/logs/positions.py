@@ -39,7 +39,7 @@ class OffsetIndex(NamedTuple):
 
 
 def offset_index(segment: LogSegment) -> OffsetIndex:
-    """Read the offset index of a segment. The result is empty if it is missing or not in order."""
+    """Read the offset index of a segment. Return no entries if it is missing or not in order."""
     entries = _entries(segment.index, _OFFSET_ENTRY)
     offsets = entries["offset"].astype(np.int64) + segment.base_offset
     positions = entries["position"].astype(np.int64)
@@ -200,7 +200,7 @@ def end_before(segment: LogSegment, offset: int) -> int:
 def latest_time(segment: LogSegment) -> int | None:
     """Return the highest timestamp of a segment, by its time index.
 
-    It must not be the last segment.
+    The segment must not be the last segment of its log.
     """
     index = time_index(segment)
     return None if index is None else int(index[0][-1])

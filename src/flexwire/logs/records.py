@@ -7,7 +7,7 @@ The order and types of the columns are those of Spark's Kafka source. `RecordRea
 them. This module adds the place in the file, the number of the timestamp type, and record headers
 in the form of that source: keys are texts, and the value is null for a record without headers.
 
-To move a record through Spark costs many times more than to decode it. Queries that only count and
+Moving a record through Spark costs many times more than decoding it. Queries that only count and
 add are therefore answered here. The sums are for one piece, and a caller that reads several pieces
 adds them up.
 """
@@ -375,7 +375,7 @@ LOG_COLUMNS: Final = {
     CORRUPT: pa.string(),
 }
 """All columns. ``_corrupt_record`` explains why some bytes are not a record batch. In such a row,
-only the columns about the place have values as well.
+the only other columns with values describe the place.
 """
 
 _TIMESTAMP_TYPE = "timestampType"

@@ -24,10 +24,10 @@ _LOGGER = logging.getLogger("flexwire")
 class RowOptions:
     """The options for making rows from logs.
 
-    ``groups`` are the columns by which records are counted. If there are none, the rows are
-    records. ``mode`` decides what happens for damaged bytes: "PERMISSIVE" makes a row, "FAILFAST"
-    raises an error. Damaged bytes that a broker would also remove are only logged. ``tells_torn``
-    is true if a batch that is cut off at the end of a log is logged too.
+    ``groups`` are the columns by which records are counted. Without groups, the rows are records.
+    ``mode`` decides what happens for damaged bytes: "PERMISSIVE" makes a row, "FAILFAST" raises an
+    error. Damaged bytes that a broker would also remove are only logged. ``tells_torn`` is true if
+    a batch that is cut off at the end of a log is logged too.
     """
 
     mode: Mode = "FAILFAST"

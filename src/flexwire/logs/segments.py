@@ -128,7 +128,7 @@ def plain_name(path: Path) -> str:
 
 
 def walk(log: LogFile, position: int = 0) -> Iterator[BatchPlace | Damage]:
-    """Yield every batch at or after ``position``, by headers alone. Records and CRCs are not read.
+    """Yield every batch at or after ``position``, from its header. Records and CRCs are not read.
 
     After damaged bytes, the search continues at the next complete batch of magic 2 with a correct
     CRC. A partial batch, or zeros, at the end of the file count as damaged too.
@@ -267,8 +267,8 @@ def read_time_index(
     """Read the entries of a time index. Timestamps must ascend, and offsets must not descend.
 
     If ``log`` is given, the batch whose last offset is the entry's offset must have the entry's
-    timestamp as its highest. An entry whose offset descends is not compared, because the log is
-    read only once.
+    timestamp as its highest timestamp. An entry whose offset descends is not compared, because the
+    log is read only once.
     """
     last = TimeEntry(-1, base_offset - 1)
     compare = _TimeComparison(log) if log is not None else None

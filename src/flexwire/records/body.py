@@ -3,8 +3,8 @@
 This is the hot loop of the package. Varints of one byte (and of two, if they are common) are
 therefore read inline: a call for each would take longer than all other work for a record.
 `flexwire.wire.varint` reads longer varints. A length is compared with the end of the record before
-bytes are sliced. If a varint continues beyond that end, the size of the record is invalid, and this
-is noticed.
+bytes are sliced. If a varint continues beyond that end, the size of the record is invalid, and the
+error is noticed.
 
 Without kernels, `read_ordinary` and `write_ordinary` are the fast path. They accept ordinary
 records, and refuse all others without a reason. `read_records` and `write_records` then read or

@@ -38,7 +38,7 @@ CAPTURES: Final = f"ends in {', '.join(SUFFIXES)}"
 
 
 def list_captures(paths: Iterable[str | Path]) -> list[InputFile]:
-    """Return every capture to which ``paths`` refer, each once, sorted by name.
+    """Return all captures to which ``paths`` refer, without duplicates, sorted by name.
 
     A single file is accepted whatever its name is. In a directory, at any depth, files that end in
     one of `SUFFIXES` are accepted. If a path does not exist, it is treated as a pattern with ``*``,
@@ -51,7 +51,7 @@ def list_captures(paths: Iterable[str | Path]) -> list[InputFile]:
 
 
 def list_files(paths: Iterable[str | Path], is_wanted: IsWanted, name: str) -> list[InputFile]:
-    """Return other kinds of files in the same way. ``name`` describes them in an error."""
+    """Return files of another kind in the same way. ``name`` describes their names in an error."""
     sources: list[InputFile] = []
     for path_or_url in paths:
         if not isinstance(path_or_url, str | Path):

@@ -1,8 +1,8 @@
 """The library that reads and writes each scheme, opened once per process.
 
-The libraries are those of fsspec, not of pyarrow. They send a file as one request, or in parts that
+The libraries belong to fsspec and not to pyarrow. They send a file as one request, or in parts that
 are aborted if one of them fails. An output stream of pyarrow cannot be aborted, and publishes the
-bytes that were written before an error. fsspec's listings also have the ETag or generation of
+bytes that were written before an error. fsspec's listings also contain the ETag or generation of
 files, which pyarrow's listings lack. If a library needs settings (keys, a region, another
 endpoint), it reads them from the environment itself.
 
@@ -56,7 +56,7 @@ def scheme_of(url: str) -> str:
     """Return the scheme in lower case. It is empty for a path and for a ``file:`` URL.
 
     Raises `StorageError` for a URL whose scheme is not in `STORES`, that contains a password, or
-    that names no bucket.
+    that contains no bucket.
 
     >>> scheme_of("captures/monday.pcap"), scheme_of("s3://bucket/captures")
     ('', 's3')
@@ -112,7 +112,7 @@ def shown(url: str) -> str:
 
 
 def withheld(text: str) -> str:
-    """Return a library's text without passwords. Addresses may be anywhere in it."""
+    """Return a library's text without passwords. The text can contain addresses."""
     return _SECRET.sub(rf"\1{_WITHHELD}", _PASSWORD.sub(f"://{_WITHHELD}@", text))
 
 
@@ -129,9 +129,9 @@ ANSWER_SECONDS: Final = 120.0
 """
 
 RETRIES: Final = 3
-"""The number of times that a request is made.
+"""The number of attempts for each request.
 
-The library makes its own retries for each of these.
+The library makes its own retries in each attempt.
 """
 
 _REASON_CHARACTERS = 300
@@ -216,8 +216,8 @@ def _open_library(scheme: str, authority: str, process: int) -> FileStore:  # no
     # cache.
     files = kind(**settings, use_listings_cache=False, skip_instance_cache=True)
     if scheme in {"s3", "s3a"}:
-        # By default, the library makes 5 tries, in each of them 5 tries of another kind, and in
-        # each of those botocore makes 5 tries.
+        # By default, the library makes 5 attempts. Each of them consists of 5 attempts of another
+        # kind, for each of which botocore makes 5 attempts.
         files.retries = RETRIES
     return FileStore(
         files, {"s3a": "s3", "gcs": "gs", "abfss": "az", "abfs": "az"}.get(scheme, scheme)

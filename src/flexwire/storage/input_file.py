@@ -40,8 +40,10 @@ in memory.
 """
 
 FEWEST_BYTES: Final = 256 << 10
-"""A request for a part of a Parquet file is for at least so many bytes, so that small columns that
-are next to each other take one request."""
+"""The least number of bytes in a request for a part of a Parquet file.
+
+One request then returns several small adjacent columns.
+"""
 
 
 class LocalRange(io.RawIOBase):
@@ -135,11 +137,11 @@ class ForwardRange(io.RawIOBase):
 
 
 class SeekableRange(io.RawIOBase):
-    """A whole file of ``size`` bytes, which a function reads from any byte to any other.
+    """A whole file of ``size`` bytes, of which a function reads any range.
 
     A request is for at least `FEWEST_BYTES`. If a read begins where the last request ended, the
     next request is for twice as many bytes, up to `PIECE_BYTES`. A table that is read whole
-    therefore takes few requests. Of a table with few wanted columns, few other bytes are read.
+    therefore takes few requests. If few columns of a table are wanted, few other bytes are read.
     """
 
     def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
@@ -169,7 +171,7 @@ class SeekableRange(io.RawIOBase):
         return self._at
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return the next ``size`` bytes, or all; fewer only at the end of the file."""
+        """Return the next ``size`` bytes, or all, and fewer bytes only at the end of the file."""
         wanted = self._size if size is None or size < 0 else self._at + size
         parts = []
         while part := self._next(wanted):
@@ -183,7 +185,7 @@ class SeekableRange(io.RawIOBase):
         return len(part)
 
     def _next(self, last: int) -> memoryview:
-        """Return bytes from the position up to ``last``, or nothing if there are none."""
+        """Return bytes from the position up to ``last``, or nothing at the end."""
         last = min(last, self._size)
         if last <= self._at:
             return memoryview(b"")
@@ -198,7 +200,7 @@ class SeekableRange(io.RawIOBase):
         fewest = min(FEWEST_BYTES, PIECE_BYTES)
         self._ahead = min(max(2 * self._ahead, fewest), PIECE_BYTES) if goes_on else fewest
         stop = min(max(last, self._at + self._ahead), self._at + PIECE_BYTES, self._size)
-        # The last bytes of a Parquet file say where its columns are.
+        # The last bytes of a Parquet file contain the places of its columns.
         start = self._at if stop < self._size else min(self._at, max(0, stop - fewest))
         self._piece, self._start = memoryview(self._read(start, stop)), start
 
@@ -218,9 +220,9 @@ class InputFile:
     """A file given by URL or path, with the size and version from its listing.
 
     A task can open it on any machine. Opening and reading fail if the file was replaced in the
-    meantime. A file on this machine or in HDFS may have grown. It is then read only up to the
-    listed ``size``. ``version`` is an ETag or a generation in an object store. On this machine it
-    is the time of the last change and the file's number.
+    meantime. A file on this machine or in HDFS may have grown. Such a file is read only up to the
+    listed ``size``. ``version`` is an ETag or a generation in an object store. On this machine,
+    ``version`` is the time of the last change and the file's number.
     """
 
     url: str
@@ -253,8 +255,8 @@ class InputFile:
     def open_at_will(self) -> SeekableRange:
         """Open all bytes of a file in a store for reading at any position, for readers of Parquet.
 
-        Raises `StorageError` while reading if the bytes cannot be read, or are not those of the
-        listed file.
+        Raises `StorageError` while reading if the bytes cannot be read, or if the file was
+        replaced.
         """
         return SeekableRange(self._read, self.size)
 

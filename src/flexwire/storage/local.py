@@ -1,4 +1,4 @@
-"""Files and directories on this machine. They appear whole, and only their owner can read them.
+"""Files and directories on this machine, which appear whole and are private to their owner.
 
 New files are created with mode 0600 or 0700. Existing files keep their mode.
 
@@ -102,8 +102,8 @@ _MARK: Final = ".flexwire-"
 def writing(target: Path) -> Iterator[Path]:
     """Return a new private file that replaces ``target`` at the end of the block.
 
-    It is written in the same directory under another name, synced and renamed. An existing target
-    is replaced in one step. If the block raises an error, no file is left.
+    The file is written in the same directory under another name, synced and renamed. An existing
+    target is replaced in one step. If the block raises an error, no file is left.
     """
     make_private_directory(target.parent)
     unfinished = _unfinished(target)

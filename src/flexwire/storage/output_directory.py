@@ -1,4 +1,4 @@
-"""A directory by URL, on this machine or in an object store. Files in it appear whole."""
+"""A directory by URL, on this machine or in an object store. New files appear whole."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class OutputDirectory:
     def create(self, name: str, data: bytes) -> bool:
         """Write ``name`` with this content unless it exists; return whether this call wrote it.
 
-        If two calls happen at the same time, at most one returns True. An exception is a store
+        If two calls happen at the same time, at most one returns True. The exception is a store
         without a conditional write (HDFS, some S3 stores). If a response is lost, a call that wrote
         the file may return False.
         """

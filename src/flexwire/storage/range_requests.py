@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RangeAnswer(NamedTuple):
-    """The bytes of a range, and the version in the response. It is empty if there is none."""
+    """The bytes of a range, and the version in the response. A missing version is empty."""
 
     data: bytes
     version: str
@@ -31,7 +31,7 @@ def request_range(
 
     S3 gets the request up to `RETRIES` times, until the response contains this range of this
     ``version``. If the last response is for another version, it is returned, and the caller refuses
-    it. Raises `OSError` if other bytes than the requested ones are returned, and the library's own
+    it. Raises `OSError` if the store returns other bytes than requested, and the library's own
     errors.
     """
     if store.kind == "s3":

@@ -32,7 +32,7 @@ class FileEntry(NamedTuple):
 def list_store(url: str, prefix: str = "") -> Iterator[FileEntry]:
     """Yield every object below ``url``, at any depth, whose name there begins with ``prefix``.
 
-    The objects come in the order of a store, sorted by the bytes of their names. If the place is
+    The objects have the order of a store, sorted by the bytes of their names. If the place is
     empty, nothing is yielded.
     """
     store = open_store(url)

@@ -49,9 +49,9 @@ def put_bytes(store: FileStore, key: str, data: bytes) -> None:
 def create_bytes(store: FileStore, key: str, data: bytes) -> bool:
     """Write ``key`` unless it exists; return whether this call wrote it.
 
-    S3, Google's store and Azure's decide in one request which of two calls is first. HDFS, and an
-    S3 store without ``If-None-Match``, are only asked before the write. Returns False if the file
-    exists after a write that failed, also if that write itself made the file.
+    S3, Google Cloud Storage and Azure decide in one request which of two calls is first. HDFS, and
+    an S3 store without ``If-None-Match``, are only queried before the write. Returns False if the
+    file exists after a failed write, even if this write created the file.
     """
     if is_file(store, key):
         return False
@@ -61,7 +61,7 @@ def create_bytes(store: FileStore, key: str, data: bytes) -> bool:
     try:
         store.files.pipe_file(key, data, mode="create", **_parts(store, len(data)))
     except Exception as error:
-        # Each library raises another error if the file exists.
+        # Each library raises a different error if the file exists.
         if is_file(store, key):
             return False
         if not (isinstance(error, OSError) and error.errno == errno.ENOSYS):

@@ -1,13 +1,13 @@
 """The tables of an analysis: their columns, and how frames, records and log lines become rows.
 
 A capture may have billions of frames, so rows are built as Arrow columns, one batch at a time. The
-kernels decode the messages that they are sure of. Messages that the kernels refuse are decoded row
-by row with Python objects, as the reference reads them. Their rows are then put in the right places
-among the other rows. `schema` and `log_schema` declare every column once. `frames`, `messages` and
-`records` build the rows of captures, `log_rows` those of logs, and `request_logs` those of request
-logs. `parquet` writes a file of a table, and `output` opens a finished analysis. Three tasks belong
-to other packages: `flexwire.spark` runs many tasks, `flexwire.survey` finds frames, and
-`flexwire.measures` adds up rows.
+kernels decode most messages. Messages that the kernels refuse are decoded row by row with Python
+objects, as the reference reads them. Their rows are then put in the right places among the other
+rows. `schema` and `log_schema` declare every column once. `frames`, `messages` and `records` build
+the rows of captures, `log_rows` those of logs, and `request_logs` those of request logs. `parquet`
+writes a file of a table, and `output` opens a finished analysis. Three tasks belong to other
+packages: `flexwire.spark` runs many tasks, `flexwire.survey` finds frames, and `flexwire.measures`
+adds up rows.
 
 Laws of this package:
 

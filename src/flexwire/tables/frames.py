@@ -1,7 +1,7 @@
 """The rows of the tables of frames, connections and packets.
 
 ``outcome`` is "decoded", "lenient" (the body breaks its spec, as ``error`` says, but Kafka's Java
-reads it), "failed", or the kind of the frame if it had no body to decode.
+reads it), "failed", or the kind of the frame if the frame has no body to decode.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The columns that identify a connection and a frame, for every join, group and window.
 
 Connections are named after their ends, and the frames of each connection are numbered from 0. The
-values of these columns therefore repeat in another analysis. A table that grows has the rows of
-several analyses, so its column ``analysis`` is a part of each key. A table of one analysis has no
-such column.
+values of these columns therefore repeat in another analysis. A table that grows contains the rows
+of several analyses, so its column ``analysis`` is a part of each key. A table of one analysis has
+no such column.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ ANALYSIS: Final = "analysis"
 """The column of tables that grow: the analysis that wrote the row."""
 BEGAN_IN: Final = "began_in"
 """In tables that grow: the column with the analysis in which the row's connection began, or null if
-that is the row's own analysis. Views use it in place of ``analysis``, so that keys identify whole
-connections.
+that is the row's own analysis. Views use this column in place of ``analysis``, so that keys
+identify whole connections.
 """
 CONNECTION_KEY: Final = ("connection",)
 """The columns that identify a connection within one analysis."""

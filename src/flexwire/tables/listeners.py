@@ -1,4 +1,4 @@
-"""The number of requests to each listener of brokers, as request logs name it.
+"""The number of requests to each listener, by the listener's name in request logs.
 
 Anybody can write a log, with any number of names in it. Only the first names in alphabetical order
 are kept, so that the result does not depend on how the lines are divided among tasks.

@@ -131,7 +131,7 @@ class KeyRuns:
         self._count = 0
 
     def add(self, keys: Words) -> None:
-        """Add keys. Afterwards the caller may overwrite their array."""
+        """Add keys. Afterwards the caller can overwrite the array."""
         self._add(keys)
         self.superseded = self.superseded.plus(SupersededCounts(len(keys)))
         if self._count > MOST_HELD:

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 @per_catalog
 @cache
 def class_of(name: str, version: int, release: str | None) -> type[Message]:
-    """Return the class that reads a version as ``release`` wrote it. None is the newest release.
+    """Return the class that reads a version as ``release`` wrote it. None means the newest release.
 
-    If the layouts are the same, this is the newest class, with its names.
+    If the layouts are the same, the result is the newest class, with its names.
     """
     newest = message(name)
     entry = catalog().entry(name)
@@ -63,7 +63,7 @@ def body_type(name: str, release: str | None) -> pa.StructType:
 
 
 def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return a column as a type that has all of its fields, and perhaps more, as `merge` makes it.
+    """Return a column as a wider type from `merge`, which contains all fields of the column.
 
     Missing fields become null, and numbers become wider. Columns that do not change are not copied.
     """

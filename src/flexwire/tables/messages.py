@@ -2,10 +2,10 @@
 
 Bodies are cut out of the payloads and decoded as one column. The kernels refuse damaged and lenient
 bodies, unusual headers, and every message that contains credentials. These rows are processed one
-by one through `MessageBodies`. At the end all rows are put in order.
+by one through `MessageBodies`. At the end, all rows are put in order.
 
-`MessageBodies` reads each body strictly, and if that fails, in the way of Kafka's Java. It removes
-credentials from the object.
+`MessageBodies` reads each body strictly or, if that fails, like Kafka's Java. The class also
+removes credentials from the object.
 
 A response's header determines where its body begins. The header is plain if it has no tag section,
 or an empty one. All plain headers of a version have the same length, so rows need no separate
@@ -89,8 +89,8 @@ class CarrierFrames:
 class BodyPlaces(NamedTuple):
     """The start of each frame's body in its payload, and the facts in its header.
 
-    ``is_sure`` marks the frames for which this is known. For other frames, only `parse_response`
-    can read the header, or the end of the header is unknown.
+    ``is_sure`` marks the frames for which these facts are known. For other frames, only
+    `parse_response` can read the header, or the end of the header is unknown.
     """
 
     is_sure: Words
@@ -204,7 +204,7 @@ def _without_nulls(tagged: pa.ListArray) -> pa.ListArray:
 
 @dataclass(slots=True)
 class _FrameBody:
-    """A frame with its message, the reason why there is none, or both after lenient reading."""
+    """A frame with its message, an error instead, or both after lenient reading."""
 
     frame: dict[str, Any]
     header_version: int | None
@@ -369,7 +369,7 @@ class _RowParts:
         self._put = 0
 
     def put(self, rows: Words, batch: pa.RecordBatch, is_right: Words | None = None) -> None:
-        """Add a batch of these rows. Rows that are not right will be added later."""
+        """Add a batch of these rows. Rows that are not right are missing until a later call."""
         places = np.arange(self._put, self._put + len(rows))
         self._places[rows] = places if is_right is None else np.where(is_right, places, -1)
         self._batches.append(batch)

@@ -1,8 +1,9 @@
 """The output of an analysis, by path or URL: the complete output with its tables and files.
 
-On this machine the output is a directory. In a store it is the run that ``current.json`` names
-(`flexwire.spark.publishing.object_store` explains why). A run never changes, so an opened `Output`
-reads the same run until the end. Keys for stores are those of `flexwire.storage`.
+On this machine the output is a directory. In a store, the output is the run to which
+``current.json`` refers (`flexwire.spark.publishing.object_store` explains why). A run never
+changes, so an opened `Output` reads the same run until the end. Keys for stores come from the same
+places as in `flexwire.storage`.
 """
 
 from __future__ import annotations

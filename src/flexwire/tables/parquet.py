@@ -34,7 +34,7 @@ ORIGIN = pa.field(BEGAN_IN, pa.string())
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 """The largest size of a row group in memory, in bytes.
 
-Compressed, it takes about a tenth of this.
+After compression, a row group has about a tenth of this size.
 """
 ROW_GROUP_ROWS = 1 << 20
 # Columns in which hardly any value repeats.
@@ -42,7 +42,7 @@ _DIFFERENT = {"offset", "timestamp", "correlation_id", "latency_us"}
 # The values of these columns usually increase by one from row to row.
 _GROWING = "DELTA_BINARY_PACKED"
 _GROWN = frozenset({"offset", "timestamp"})
-# The same for tables with one row per frame, because the records of a frame share these values.
+# These columns increase only in tables with one row per frame. The records of a frame share them.
 _GROWN_BY_FRAME = frozenset({"time", "frame_index"})
 # Parquet's names for the elements of a list, in its specification and in older Arrow.
 _IN_LISTS = re.compile(r"\.list\.(?:element|item)(?=\.|$)")
@@ -54,7 +54,7 @@ _TOPIC_ID = ".topic_id"
 class TableWriter:
     """Write batches to a new Parquet file that only its owner may read.
 
-    Use it as a context manager. After an error there is no file. Raises `FileExistsError` if a file
+    Use it as a context manager. After an error, no file remains. Raises `FileExistsError` if a file
     of that name exists. ``constants`` are additional columns of text, each with the same value in
     all rows. With ``origins``, a table whose rows have a connection gets the column `BEGAN_IN`.
     This column contains the analysis in which the connection began, or null if ``origins`` lacks
@@ -101,7 +101,7 @@ class TableWriter:
         )
 
     def write(self, batch: Rows) -> None:
-        """Write rows. They are held until there are enough of them for a row group."""
+        """Write rows. The rows are held until they fill a row group."""
         for part in _parts(batch):
             self._hold(part)
 

@@ -7,9 +7,9 @@ batches that the kernels refuse become Python objects. Their rows are put in the
 the others.
 
 A row is a record with the facts of its batch. Two other kinds of rows have no offset. One is a
-batch without records (compaction leaves such batches), with its facts. The other is bytes that are
-not a record batch, with the reason in ``error``. If a full Fetch response cuts off its last batch,
-the beginning of that batch is also a row of the second kind.
+batch without records (compaction leaves such batches), with its facts. The other contains bytes
+that are not a record batch, with the reason in ``error``. If a Fetch response reaches its size
+limit within its last batch, the beginning of that batch is also a row of the second kind.
 
 The records of a batch have the same values in two dozen columns. Copying these values into every
 row takes longer than decoding the records, and a reader of the rows would have to search for runs

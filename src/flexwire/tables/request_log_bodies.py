@@ -68,8 +68,8 @@ _RECORDS: Final = {RECORDS, NULLABLE_RECORDS, COMPACT_RECORDS, COMPACT_NULLABLE_
 MOST_STRUCTURES: Final = 1 << 17
 """The largest number of structures in a body: one for each 128 bytes of the longest line."""
 MOST_VALUES: Final = 3 << 19
-"""The largest number of values in a body. 100,000 partitions have fewer values, and more hardly fit
-into a line.
+"""The largest number of values in a body. 100,000 partitions have fewer values, and a line can
+hardly contain more.
 """
 # Bodies with at most this many structures become objects in one step. A structure takes about 1 kB.
 _AT_ONCE: Final = 1 << 15
@@ -171,7 +171,7 @@ def _filled(obj: Any, schema: Schema, names: Any, body: LoggedBody) -> Any:
 
 
 def _takes_size(filled: dict[Any, Any], name: str, kind: Bytes, body: LoggedBody) -> bool:
-    """Remove the size of a field's records from a structure. Return False if it has no size."""
+    """Remove the size of a field's records from a structure. Return False without a size."""
     sized = f"{name}{SIZE_SUFFIX}"
     if sized in filled:
         size = filled.pop(sized)

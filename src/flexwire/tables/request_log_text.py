@@ -3,7 +3,7 @@
 ``{group_id=readers,topics=[{name=orders,partitions=[{…}]}],_tagged_fields={}}`` The fields are
 those of the version, in the order of the protocol. Strings are not quoted. If a string contains a
 character that separates fields, the text is ambiguous, and the body is dropped. The text does not
-contain bytes, so these are left out. For records it contains their size.
+contain bytes, so these are left out. Instead of records, the text contains their size.
 """
 
 from __future__ import annotations

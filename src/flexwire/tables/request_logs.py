@@ -72,7 +72,7 @@ LOGGED: Final = pa.schema(
 ``first_at`` and ``last_at`` are the numbers of the first and of the last of these lines.
 """
 AFTER_ALL: Final = 1 << 62
-"""The number of a refused request in `LOGGED`: no line of its connection comes later."""
+"""The line number of a refused request in `LOGGED`, after all other lines of its connection."""
 
 
 @dataclass(slots=True)
@@ -122,7 +122,7 @@ class LoggedIds(NamedTuple):
     client_at: int = -1
 
     def client_id_at(self, number: int) -> str | None:
-        """Return the client id of a line that has none: the first one in the lines before it."""
+        """Return the client id for a line without one: the first client id in earlier lines."""
         return self.client_id if number > self.client_at else None
 
 
@@ -133,8 +133,9 @@ class RequestLogRows:
     """Build the rows of lines, batch after batch.
 
     A client may send its ids once on a connection (KIP-1313). A line without a client id gets the
-    first one in the lines of its connection before it, as in a capture. A line without a client
-    instance id gets the first one of its connection, before it or after it. Both are in ``ids``.
+    first client id in the earlier lines of its connection, as in a capture. A line without a client
+    instance id gets the first instance id in any line of its connection. Both ids come from
+    ``ids``.
     """
 
     def __init__(
@@ -389,7 +390,7 @@ def _read_instance(item: LoggedRequest) -> None:
 @per_catalog
 @lru_cache(maxsize=4096)
 def _instance_name(message_name: str) -> str | None:
-    """Return the JSON name of a message's client instance id, or None if it has none."""
+    """Return the JSON name of a message's client instance id, or None if there is no such field."""
     if message_name not in catalog().names():
         return None
     specs = catalog().entry(message_name).all_specs()

@@ -51,7 +51,7 @@ class RowFilter:
     def reads(self, message: str) -> bool:
         """Return whether bodies of a message must be decoded.
 
-        The rows of frames need their outcomes.
+        The rows of frames contain the outcomes of their bodies.
         """
         return self.table != RECORDS or message in _CARRY_RECORDS
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from flexwire.facts.answers import Kind
 
 
-# The suffix of the name of a records field of which only the size is kept.
+# The suffix for the name of a records field if only its size is kept.
 SIZE_SUFFIX = "_size"
 _PATHS = tuple(dict.fromkeys(field.path for field in RECORDS_FIELDS))
 
@@ -45,8 +45,8 @@ def type_without_record_bytes(kind: pa.StructType) -> pa.StructType:
 def without_record_bytes(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows of a message's table with sizes in place of record bytes.
 
-    A size is null if the field is null. It is also null if the bytes are left out, because their
-    size is unknown. Other columns are not copied.
+    A size is null if the field is null. The size is also null if the bytes are left out, because
+    the size of missing bytes is unknown. Other columns are not copied.
     """
     at = rows.schema.get_field_index("body")
     body = rows.column(at)
@@ -61,7 +61,7 @@ def with_sizes(rows: pa.RecordBatch, sizes: Sequence[int | None]) -> pa.RecordBa
     """Return rows of a message's table with the given sizes in place of record bytes.
 
     If the number of sizes differs from the number of partitions, the sizes cannot be assigned, and
-    all become null.
+    all sizes become null.
     """
     sized = without_record_bytes(rows)
     body = sized.column("body")

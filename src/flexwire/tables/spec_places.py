@@ -75,8 +75,8 @@ class RecordsField:
 
 
 # The messages that carry records of topics. A snapshot (FetchSnapshotResponse) is a part of a file
-# that may begin at any byte, so its "unaligned records" are not record batches. They stay only in
-# the message's own table.
+# that may begin at any byte, so its "unaligned records" are not record batches. These records
+# remain only in the message's own table.
 RECORDS_FIELDS = (
     RecordsField(
         "ProduceRequest", "produce", "topic_data", "name", "topic_id", "partition_data", "index",
@@ -112,8 +112,8 @@ Path = tuple[str, ...]
 class ErrorPlace:
     """The path of an error code in a message's body, and the topic to which it refers.
 
-    ``topic`` and ``topic_id`` are in the same structure as the code, or in the nearest one around
-    it. Each is None if it does not exist.
+    ``topic`` and ``topic_id`` are in the same structure as the code, or in the nearest structure
+    around it. Each is None if there is no such field.
     """
 
     path: Path

@@ -5,8 +5,9 @@ the wire is unknown. An unknown field always counts. Its size counts too, unless
 withheld.
 
 One pass over the columns of a batch is enough. Usually no row has a tagged field, or all rows have
-the same few. A whole column is therefore compared with its default, and single rows are examined
-only if a value differs. Rows of several versions are processed together, each with its own schema.
+the same few tagged fields. A whole column is therefore compared with its default, and single rows
+are examined only if a value differs. Rows of several versions are processed together, each with its
+own schema.
 """
 
 from __future__ import annotations

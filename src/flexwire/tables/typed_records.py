@@ -185,7 +185,7 @@ class TypedRecords:
 
 
 def record_names(topic: InternalTopic) -> dict[str, tuple[str, ...]]:
-    """Return the names of a topic's records, each with the messages that its value may be.
+    """Return the names of a topic's records, each with the possible messages in its value.
 
     >>> record_names(InternalTopic.SHARE_STATE)["ShareUpdate"]
     ('ShareUpdateValue',)
@@ -200,7 +200,7 @@ def record_names(topic: InternalTopic) -> dict[str, tuple[str, ...]]:
 def fields_there(
     topic: InternalTopic, records: Sequence[str], fields: Sequence[str]
 ) -> dict[str, list[str]]:
-    """Return the fields that each record has among the given ones, as `TypedRecords` expects them.
+    """Return which of the given fields each record has, as `TypedRecords` expects them.
 
     >>> fields_there(InternalTopic.SHARE_STATE, ["ShareUpdate"], ["key.group_id", "value.epoch"])
     {'ShareUpdate': ['key.group_id']}
@@ -427,7 +427,7 @@ def _of_messages(messages: Sequence[TypedMessage | None], kind: pa.StructType) -
 
 
 def _conformed(column: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
-    """Return structures as a type that has all of their fields, and perhaps more."""
+    """Return structures as a type that contains all of their fields, and possibly more."""
     if column.type == kind:
         return column
     columns = [
@@ -472,7 +472,7 @@ def _without(data: pa.BinaryArray, size: int) -> pa.BinaryArray:
 
 
 def int16_in_front(data: pa.BinaryArray) -> tuple[pa.Array, pa.BinaryArray]:
-    """Split off the int16 at the beginning of each row. It is null if the row is too short."""
+    """Split off the int16 at the beginning of each row. It is null in rows that are too short."""
     numbers, has = _int16(data)
     bodies = _only(_without(data, _INT16_SIZE), has)
     return pa.array(numbers, pa.int32(), mask=~has), bodies

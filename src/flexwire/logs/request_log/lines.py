@@ -50,9 +50,9 @@ _DECODER: Final = msgspec.json.Decoder(_DockerEnvelope)
 class Line(msgspec.Struct, gc=False):
     """A line as the broker printed it, its place in the file, and the time in its envelope.
 
-    ``is_cut`` is true if the line is longer than the limit. Only its beginning is here. ``is_next``
-    is true if the line belongs to the next piece, which counts it. Here the line only completes
-    earlier lines.
+    ``is_cut`` is true if the line is longer than the limit. The object then contains only the
+    beginning of the line. ``is_next`` is true if the line belongs to the next piece, which counts
+    it. In this piece, the line only completes earlier lines.
     """
 
     offset: int
@@ -90,7 +90,7 @@ class LineUnwrapper:
         self._waiting: dict[bool, _LineParts] = {}
 
     def unwrap(self, line: Line) -> Line | None:
-        """Return a line without its envelope, or None until the last part of the line has come."""
+        """Return a line without its envelope, or None until the last part of the line arrives."""
         part = _part(line)
         if part is None:
             return line
@@ -106,7 +106,7 @@ class LineUnwrapper:
         return None
 
     def finish(self) -> Iterator[Line]:
-        """Yield the lines whose last part did not come. They are marked as cut off."""
+        """Yield the lines whose last part did not arrive. They are marked as cut off."""
         for parts in sorted(self._waiting.values(), key=lambda parts: parts.first.offset):
             parts.is_cut = True
             yield parts.line()
@@ -170,7 +170,7 @@ class RequestLogFile(NamedTuple):
 
     Only the lines between the offsets ``start`` and ``end`` are read, or up to the end of the file
     if ``end`` is None. Offsets refer to the file's decompressed content. If ``waits_at`` is an
-    offset, the first line may complete the line there, which was read before.
+    offset, the first line may complete the line at this offset, which was read before.
     """
 
     source: InputFile
@@ -184,7 +184,7 @@ class RequestLogFile(NamedTuple):
 
     @property
     def weight(self) -> int:
-        """The approximate size of its lines in bytes."""
+        """The approximate size of the lines in bytes."""
         if self.end is not None:
             return self.end - self.start
         return self.source.size * (_INFLATION if self.is_gzipped else 1)
@@ -199,7 +199,7 @@ class RequestLogPiece(NamedTuple):
 
     @property
     def weight(self) -> int:
-        """The approximate size of its lines in bytes."""
+        """The approximate size of the lines in bytes."""
         if self.stop is not None:
             return self.stop - self.start
         return self.file.start + self.file.weight - self.start

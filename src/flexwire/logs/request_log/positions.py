@@ -1,15 +1,16 @@
 """The position up to which each request log was read, so that a later analysis continues there.
 
-A broker appends to its log, renames a full log, and something may compress it later. flexwire
-therefore identifies a log by its first bytes and not by its name. Its lines are read up to the last
-line end, and each line is read once:
+A broker appends to its log and renames a full log, and other software may compress the log later.
+flexwire therefore identifies a log by its first bytes and not by its name. Its lines are read up to
+the last line end, and each line is read once:
 
 - If a file has the first bytes of a known log, and the same bytes before the position, its further
   lines are read.
-- If it has the first bytes of a known log but became shorter or changed before the position,
-  nobody knows which of its lines are new. It is left out, and a note says so.
-- Several files with the same log are copies. The longest one is read.
-- Every other file is a new log.
+- If a file has the first bytes of a known log, but became shorter or changed before the position,
+  it is impossible to tell which of its lines are new. The file is left out, and a note reports
+  this.
+- Several files with the same log are copies. The longest copy is read.
+- Any other file is a new log.
 
 Short logs of different brokers may begin with the same bytes. A log with fewer than `HEAD` bytes is
 therefore searched for in its own directory first.
@@ -48,7 +49,7 @@ FIRST_TIME: Final = 1 << 18
 _FIRST_LINES: Final = 10_000
 # Logs that have fewer bytes in common may still be different logs.
 _LEAST_HEAD: Final = 256
-# With so many bytes in common, they are the same log, wherever the file is.
+# Two files with this many bytes in common belong to the same log, wherever they are.
 _SURE_HEAD: Final = 4 << 10
 _CHECKED: Final = 4 << 10
 _STEP: Final = 1 << 16
@@ -88,7 +89,7 @@ def sizes_of(position: int) -> tuple[int, ...]:
 
 @dataclass(slots=True)
 class ResumedLogs:
-    """The files to read with their new lines, all positions after that, and what was left out.
+    """The files to read with their new lines, all positions after reading, and notes.
 
     ``known`` are the names of files without new lines. ``notes`` are messages for the user.
     """
@@ -149,9 +150,9 @@ def times_of(piece: RequestLogPiece, zone: Zone, most: int | None = None) -> Ite
 
 @dataclass(slots=True)
 class _Look:
-    """What was found in a file: its first bytes, the end of its last line, and the line before.
+    """The findings about a file: its first bytes, the end of its last line, and the line before.
 
-    ``before`` has a digest of the bytes before each position that was asked for.
+    ``before`` contains a digest of the bytes before each requested position.
     """
 
     file: RequestLogFile
@@ -175,7 +176,7 @@ class _Look:
 
     @property
     def rank(self) -> tuple[int, bool, str]:
-        """The longest file of a log, and one that can be divided among tasks, ranks highest."""
+        """The sort key of copies: by size, then divisible files above gzip files, then by name."""
         return self.end, not self.file.is_gzipped, self.name
 
     def position(self, number: int) -> LogPosition:
@@ -278,7 +279,7 @@ class _Resumption:
             self._new.append(look)
 
     def _go_on(self, log: LogPosition, looks: list[_Look]) -> None:
-        """Read the further lines of a known log from the longest of its files."""
+        """Read the new lines of a known log from the longest of its files."""
         others = [look for look in looks if look.directory != log.directory]
         if log.position < HEAD and (len(others) < len(looks) or log.number in self._unchanged):
             self._new += others
@@ -343,7 +344,7 @@ def _digest(data: bytes) -> bytes:
 
 
 def _look(file: RequestLogFile, version: int, wanted: Callable[[bytes], set[int]]) -> _Look:
-    """Look at a file; from its first bytes, ``wanted`` returns the positions to check."""
+    """Examine a file. ``wanted`` returns the positions to check, from the first bytes."""
     directory = _digest(file.source.url.rpartition("/")[0].encode("utf-8", "surrogateescape"))
     look = _Look(file, version, _head(file), directory)
     positions = wanted(look.head)
@@ -383,7 +384,7 @@ def _bytes(source: InputFile, start: int, stop: int) -> bytes:
 
 
 def _last_line_end(source: InputFile) -> int:
-    """Return the offset after the last line end of a file, or 0 if it has none."""
+    """Return the offset after the last line end of a file, or 0 without a line end."""
     stop = source.size
     while stop:
         start = max(0, stop - _STEP)

@@ -47,7 +47,7 @@ def is_broker_log(name: str) -> bool:
 
 
 def kind_of(source: InputFile) -> tuple[BrokerLogKind, bool, bool] | None:
-    """Return the kind of a log, and whether it is gzipped and in envelopes. None for other files.
+    """Return the kind of a log, and whether it is gzipped and in envelopes, or None.
 
     Raises `StorageError` if the file cannot be read.
     """

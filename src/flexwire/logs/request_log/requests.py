@@ -3,8 +3,7 @@
 A line has this form: ``RequestHeader(apiKey=…) -- {…},response:{…} from connection …;totalTime:…``
 
 A connection is ``local:port-remote:port-n`` up to 3.9, and ``local:port-remote:port-processor-n``
-in 4.x. Addresses are in the form of Java: an IPv6 address has no brackets, and its zone follows a
-"%".
+in 4.x. Addresses have Java's form: an IPv6 address has no brackets, and its zone follows a "%".
 """
 
 from __future__ import annotations
@@ -111,7 +110,7 @@ class TextLine(NamedTuple):
 
 
 def parse_text(text: str) -> TextLine | None:
-    """Return the text after "Completed request:", or None if it has no header of a known API."""
+    """Return the text after "Completed request:", or None if no header of a known API follows."""
     head = _HEAD.match(text)
     if head is None:
         return None
@@ -222,10 +221,10 @@ class LoggedRequest(msgspec.Struct, gc=False):
     """A request and its response, with the facts that a line contains.
 
     Bodies are JSON, or text if ``is_text``. A body is None if it is missing: the response to a
-    request with acks 0, or any body in a line that was cut off. ``time_us`` is the time when the
-    line was written, ``total_us`` after the request arrived. ``error`` explains why only the header
-    is known. The reader of bodies fills in ``client_instance_id``, from the header or from the
-    bodies.
+    request with acks 0, or any body in a line that was cut off. The line was written at
+    ``time_us``, which is ``total_us`` after the request arrived. ``error`` explains why only the
+    header is known. The reader of bodies fills in ``client_instance_id``, from the header or from
+    the bodies.
     """
 
     offset: int
@@ -250,7 +249,7 @@ class LoggedRequest(msgspec.Struct, gc=False):
 class RefusedRequest(msgspec.Struct, gc=False):
     """A request that a broker refused to read, according to its own log.
 
-    It then closed the connection.
+    The broker then closed the connection.
     """
 
     offset: int
@@ -351,7 +350,7 @@ def _of_json(line: Line, body: bytes, time_us: int) -> Item:
 def _header_only(line: Line, body: bytes, time_us: int) -> LoggedRequest | None:
     """Return the header of a line whose end is missing.
 
-    This is possible because the header is first.
+    This is possible because the line begins with the header.
     """
     match = _HEADER.search(body)
     if match is None:
@@ -414,7 +413,7 @@ _FROM: Final = re.compile(rb"Exception while processing request from (\S+)")
 
 
 def waiting_line(tail: bytes) -> int | None:
-    r"""Return where in ``tail`` the line begins that the next line after ``tail`` may complete.
+    r"""Return the start of the line in ``tail`` that the next line after ``tail`` may complete.
 
     ``tail`` ends with a line end. It has more than `APART` bytes, or begins with a line. The result
     is an offset from the end of ``tail``, so it is negative, or None if there is no such line.

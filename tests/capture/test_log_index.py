@@ -78,7 +78,7 @@ def test_zeros_before_more_entries_are_damage(tmp_path: Path) -> None:
 def test_the_first_record_of_all_may_be_at_time_zero(tmp_path: Path) -> None:
     found = times(tmp_path, time_index((0, 0), (1700000020000, 20)))
     assert found[0] == TimeEntry(0, 0)
-    assert reasons(found) == [(0, "no batch ends at offset 0; the next ends at 10")]
+    assert reasons(found) == [(0, "no batch ends at offset 0; the next batch ends at 10")]
 
 
 @pytest.mark.parametrize(
@@ -113,14 +113,14 @@ def test_an_offset_index_at_odds_with_its_log(
     [
         (
             [(1700000020001, 20)],
-            ["the entry has timestamp 1700000020001, but the batch that ends with"],
+            ["the entry has timestamp 1700000020001, but the batch that ends at"],
         ),
-        ([(1700000020000, 19)], ["no batch ends at offset 19; the next ends at 20"]),
+        ([(1700000020000, 19)], ["no batch ends at offset 19; the next batch ends at 20"]),
         ([(1700000999999, 42)], ["offset 42 is beyond the end of the log"]),
         # The same batch may occur twice, the second time with a later timestamp.
         (
             [(1700000020000, 20), (1700000020001, 20)],
-            ["the entry has timestamp 1700000020001, but the batch that ends with offset 20 has"],
+            ["the entry has timestamp 1700000020001, but the batch that ends at 20 has timestamp"],
         ),
         # The descending entry is not compared with the log; later entries are.
         (

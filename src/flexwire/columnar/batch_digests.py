@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar import value_hash as H  # noqa: N812 - a prefix for about ten names
+from flexwire.columnar import value_hash as H  # noqa: N812 - this prefix occurs before about ten names
 from flexwire.kernels import load_kernel
 from flexwire.records.decode import extents
 from flexwire.wire.batch_layout import (
@@ -263,8 +263,7 @@ class BatchDigests:
 def class_of(size: int) -> int:
     """Return the class of a record size.
 
-    Each size up to 127 has its own class. From 128 on, there are 64 classes between two powers of
-    two.
+    Each size up to 127 has its own class. Larger sizes have 64 classes between two powers of two.
 
     >>> class_of(127), class_of(128), class_of(129), class_of(130)
     (127, 128, 128, 129)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.arguments import refuse, to_choice, to_int, to_kind, to_list, to_version
-from flexwire.columnar import layout as L  # noqa: N812 - a prefix for about thirty names
+from flexwire.columnar import layout as L  # noqa: N812 - this prefix occurs before about thirty names
 from flexwire.columnar.program import ColumnBuffers, ColumnFullError, ColumnProgram, address
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.columnar.reference import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flexwire.columnar import layout as L  # noqa: N812 - a prefix for about twenty names
+from flexwire.columnar import layout as L  # noqa: N812 - this prefix occurs before about twenty names
 from flexwire.columnar.types import in_column
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, struct_of
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar import layout as L  # noqa: N812 - a prefix for about ninety names
-from flexwire.columnar import operations as W  # noqa: N812 - a prefix, as L is
+from flexwire.columnar import layout as L  # noqa: N812 - this prefix occurs before about ninety names
+from flexwire.columnar import operations as W  # noqa: N812 - this is a prefix too
 from flexwire.columnar.defaults import ColumnDefaults
 from flexwire.columnar.operations import FORMS, operation_of
 from flexwire.columnar.types import ColumnNode, ColumnTree, as_list, cast, validate_nulls

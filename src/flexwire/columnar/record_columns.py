@@ -1,6 +1,6 @@
 """The columns of records, while a kernel fills them and as Arrow arrays.
 
-The schemas below list the names and types of the columns.
+`RECORD_COLUMNS` and `BATCH_COLUMNS` list the names and types of the columns.
 
 Copying a string to every row takes as long as copying a key, and Spark does not accept
 dictionaries. Nearly always, all rows have the same text. Their column is then a slice of a column

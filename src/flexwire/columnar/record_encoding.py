@@ -195,7 +195,7 @@ class _BatchGroup:
         self.out[places] = np.array(crcs, ">u4").view(np.uint8).reshape(-1, CRC_SIZE)
 
     def compressed(self, attributes: int, level: int | None) -> Iterator[bytes]:
-        """Yield the batches one by one, compressed as the attributes say.
+        """Yield the batches one by one, compressed as the attributes specify.
 
         Raises `EncodeError` for a batch that cannot be written.
         """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar import layout as L  # noqa: N812 - a prefix for about ten names
+from flexwire.columnar import layout as L  # noqa: N812 - this prefix occurs before about ten names
 from flexwire.columnar import program
 from flexwire.columnar.program import address
 from flexwire.columnar.types import in_column, raw_tagged_fields, validate

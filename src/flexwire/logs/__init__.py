@@ -19,9 +19,9 @@ Laws of this package:
   `tests/capture/test_logs_choosing.py`
 - **An index entry counts only if the batch at its position confirms it,** because an index may be
   stale or damaged. `tests/capture/test_log_segment.py`
-- **The columns of records are those of Spark's own Kafka source.** That source reads the same log
-  from a real broker, and the test compares the results. `tests/kafka/test_judged.py`
-- **A log does not say which release wrote it.** Only `protocol/record_types.py` knows the types of
+- **Records have the columns of Spark's own Kafka source.** That source reads the same log from a
+  real broker, and the test compares the results. `tests/kafka/test_judged.py`
+- **A log does not show which release wrote it.** Only `protocol/record_types.py` knows the types of
   control and metadata records. `tests/protocol/test_record_types.py`
 - **If a log is read repeatedly, each batch is returned once, and each damaged place between batches
   is reported once.** Tables that grow depend on this. `tests/tables/test_resumed_logs.py`

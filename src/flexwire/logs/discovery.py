@@ -5,9 +5,9 @@ the next leader did not have are removed (KIP-101).
 
 The leader's log is authoritative, and replicas in the ISR have all of its records. The log of the
 cluster's metadata shows the leader and the ISR. If that log is missing, or older than the replicas,
-the log with the higher leader epoch is the newer one. If two logs have the same epoch, the longer
-log is the newer one. The length of a log alone proves nothing: the log may belong to a leader that
-failed, and no other broker may have had its last records.
+the log with the higher leader epoch is newer. If two logs have the same epoch, the longer log is
+newer. The length of a log alone proves nothing: the log may belong to a leader that failed, and no
+other broker may have had its last records.
 """
 
 from __future__ import annotations
@@ -161,8 +161,8 @@ def leaders_beside(
 ) -> dict[Partition, Leadership]:
     """Return the leader of each partition, according to the newest log of the cluster's metadata.
 
-    The metadata log is searched among ``directories``, and next to those of ``replicas``. The
-    result is empty if no metadata log is found, or if its final state is unknown.
+    The metadata log is searched among ``directories``, and next to the directories of ``replicas``.
+    The result is empty if no metadata log is found, or if its final state is unknown.
     """
     beside = {replica.rstrip("/").rpartition("/")[0] for replica in replicas}
     metadata = {directory for directory in directories if directory.rpartition("/")[2] == _METADATA}

@@ -1,4 +1,4 @@
-"""Find where the replicas of a partition differ, and which records Kafka would remove from one.
+"""Find where the replicas of a partition differ, and which records Kafka would remove.
 
 All records of a leader epoch come from one leader. Two logs are therefore equal up to the end of
 the last epoch that began at the same offset in both (KIP-101). The other batches are compared by
@@ -93,7 +93,7 @@ def first_difference(log: Replica, other: Replica) -> int | None:
 
 
 def _alike_to(first: Replica, other: Replica) -> int:
-    """Return an offset below which two logs are equal, or 0 if no checkpoint shows one."""
+    """Return an offset below which two logs are equal, or 0 if no checkpoint shows this."""
     mine, theirs = _began(first), _began(other)
     common = [epoch for epoch, start in mine.items() if theirs.get(epoch) == start]
     if not common:

@@ -32,7 +32,7 @@ _READ_AHEAD: Final = 1 << 16
 def open_file(source: InputFile) -> Iterator[LogFile]:
     """Open a file for random access, with the length that it had when it was listed.
 
-    Raises `StorageError` if the file no longer exists, or was replaced by another one.
+    Raises `StorageError` if the file no longer exists, or was replaced.
     """
     if scheme_of(source.url):
         store = io.BufferedReader(_StoreFile(source), _FETCHED)
@@ -135,7 +135,7 @@ LOG_NAMES: Final = "has the name of a log segment"
 
 
 def is_log_file(name: str) -> bool:
-    """Return whether a file, according to its name, is a log segment or belongs to one."""
+    """Return whether a file, according to its name, is a log segment or belongs to a segment."""
     return parse_file(name) is not None
 
 
@@ -234,7 +234,7 @@ class LogQuery:
             ``ending_timestamp``.
         needs_start: whether a partition without a record as late as its starting timestamp raises
             `ArgumentError`. Otherwise no records of the partition are read.
-        least_tasks: tasks are made smaller until there are about this many of them.
+        least_tasks: tasks are made smaller until there are about this many tasks.
     """
 
     topics: Collection[str] | None = None

@@ -2,7 +2,7 @@
 
 A leader assigns the next offset to each record. A log without a gap therefore contains every record
 that was ever written to it. Compaction leaves gaps between and within batches, and deletion leaves
-one at the start. `cleaner-offset-checkpoint` proves less: it shows how far this broker compacted,
+a gap at the start. `cleaner-offset-checkpoint` proves less: it shows how far this broker compacted,
 but the log may be a copy from another broker that compacted further.
 """
 
@@ -28,7 +28,7 @@ class PieceOffsets(NamedTuple):
     """The offsets in a piece of a log, from ``first`` up to ``end``, and the holes in between.
 
     The holes lie between ``first_hole``, the lowest offset that may be missing, and ``holes_end``,
-    the offset after the last one. Both are None if nothing is missing.
+    the offset after the last missing offset. Both are None if nothing is missing.
     """
 
     first: int

@@ -66,7 +66,7 @@ class TransactionOutcome(IntEnum):
     """The outcome of the transaction to which a batch belongs."""
 
     NONE = 0
-    """The batch is in no transaction, or is the control batch that ends one."""
+    """The batch is in no transaction, or is the control batch that ends a transaction."""
     COMMITTED = 1
     ABORTED = 2
     OPEN = 3

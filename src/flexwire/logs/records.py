@@ -3,13 +3,13 @@
 A reader reads a few MiB at a time into one buffer, which is reused. Control batches are never
 records. Damaged bytes raise an error, or are reported in their place.
 
-The order and types of the columns are those of Spark's Kafka source. `RecordReader` returns most of
+The columns have the same order and types as in Spark's Kafka source. `RecordReader` returns most of
 them. This module adds the place in the file, the number of the timestamp type, and record headers
 in the form of that source: keys are texts, and the value is null for a record without headers.
 
 Moving a record through Spark costs many times more than decoding it. Queries that only count and
 add are therefore answered here. The sums are for one piece, and a caller that reads several pieces
-adds them up.
+adds up the sums.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ def read_piece(
     ``inflation`` limits the decompressed size of each batch. A larger batch counts as damaged.
 
     A torn end is `BatchDamage` in both modes. Other damage is `BatchDamage` in the mode
-    ``PERMISSIVE``, and a `CaptureError` otherwise. Raises `StorageError` if the file is not the one
-    that was listed.
+    ``PERMISSIVE``, and a `CaptureError` otherwise. Raises `StorageError` if the file is not the
+    listed file.
     """
     request = RecordSelection(
         tuple(columns),
@@ -150,7 +150,7 @@ def read_headers(piece: LogPiece, hear: Callable[[int, BatchHeaders], None]) -> 
 def read_control_records(
     piece: LogPiece, columns: Sequence[str], *, mode: Mode = "FAILFAST"
 ) -> Iterator[pa.RecordBatch | BatchDamage]:
-    """Yield only the control records of a piece. Arguments and errors are those of `read_piece`."""
+    """Yield only the control records of a piece, with the arguments of `read_piece`."""
 
     def skip_others(headers: BatchHeaders) -> Words:
         skipped: Words = headers.attributes & CONTROL_MASK == 0

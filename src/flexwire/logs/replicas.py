@@ -99,7 +99,7 @@ def replicas_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replic
 def _started(replicas: list[Replica]) -> list[Replica]:
     """Return the logs with their starts.
 
-    Files of a tier have no start, and precede those of a broker.
+    Files of a tier have no start, and precede the files of a broker.
     """
     brokers = {
         replica.directory.rpartition("/")[0] for replica in replicas if not replica.is_tiered
@@ -188,7 +188,7 @@ def _as_started(files: Named) -> tuple[LogSegment, ...]:
 
 
 def _in_order(files: Named) -> tuple[LogSegment, ...]:
-    """Return the segments of a tier. Each segment ends where the next one begins.
+    """Return the segments of a tier. Each segment ends where the next segment begins.
 
     If a segment was copied twice, the longer copy is used.
     """

@@ -303,9 +303,14 @@ class _TimeComparison:
         if place is None:
             yield f"offset {entry.offset} is beyond the end of the log"
         elif place.last_offset != entry.offset:
-            yield f"no batch ends at offset {entry.offset}; the next ends at {place.last_offset}"
+            yield (
+                f"no batch ends at offset {entry.offset}; the next batch ends at "
+                f"{place.last_offset}"
+            )
         elif place.max_timestamp != entry.timestamp:
-            difference = f"the batch that ends with offset {entry.offset} has {place.max_timestamp}"
+            difference = (
+                f"the batch that ends at {entry.offset} has timestamp {place.max_timestamp}"
+            )
             yield f"the entry has timestamp {entry.timestamp}, but {difference}"
 
 
@@ -455,8 +460,8 @@ def read_checkpoint(checkpoint: LogFile) -> Iterator[StateEntry | Damage]:
             yield Damage(
                 number,
                 1,
-                f"epoch {values_read[0]} at offset {values_read[1]} follows epoch {last[0]} at "
-                f"offset {last[1]}",
+                f"out of order: epoch {values_read[0]} at offset {values_read[1]} follows epoch "
+                f"{last[0]} at offset {last[1]}",
             )
         last = values_read
     if len(lines) - 2 != count:

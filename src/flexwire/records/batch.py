@@ -117,9 +117,9 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
     def encode(self, records: Iterable[Record] | None = None, *, level: int | None = None) -> bytes:
         """Write the batch again: its fields, and its own records or the given ``records``.
 
-        Its own records are written as they were read. With ``LogAppendTime``, the timestamps are
-        those of the producer. For an uncompressed batch in Kafka's own form, the result is
-        therefore the same bytes. ``level`` is the same as in `encode_batch`.
+        Its own records are written as they were read. With ``LogAppendTime``, the written
+        timestamps come from the producer. For an uncompressed batch in Kafka's own form, the result
+        is therefore the same bytes. ``level`` is the same as in `encode_batch`.
 
         Raises `EncodeError` for records that are not valid in this batch, and the `RecordError` of
         `records`.

@@ -248,17 +248,17 @@ def go_on(iterator: Any) -> RecordBatch:
     """Return the next batch of a kernel iterator, after the kernels have refused this batch."""
     with _STEP:
         walk = _BatchWalk(
-            iterator._data,  # noqa: SLF001 - it belongs to the class that replaces the one above
-            iterator._check_crc,  # noqa: SLF001 - it belongs to the same class
-            iterator._max_inflated,  # noqa: SLF001 - it belongs to the same class
+            iterator._data,  # noqa: SLF001 - the attribute belongs to the kernel iterator
+            iterator._check_crc,  # noqa: SLF001 - this also belongs to the kernel iterator
+            iterator._max_inflated,  # noqa: SLF001 - this also belongs to the kernel iterator
             # A step of another thread waits during this call, and does not use the data that was
             # read ahead.
-            iterator._hold(),  # noqa: SLF001 - it belongs to the same class
+            iterator._hold(),  # noqa: SLF001 - this also belongs to the kernel iterator
         )
         try:
             return next(walk)
         finally:
-            iterator._go_on(walk.position, walk.partial)  # noqa: SLF001 - it belongs to the same class
+            iterator._go_on(walk.position, walk.partial)  # noqa: SLF001 - this also belongs to the kernel iterator
 
 
 def decode_batches(

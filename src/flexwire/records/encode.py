@@ -64,8 +64,8 @@ _FIELDS = WRITTEN_FIELDS[RECORD_BATCH]
 # These constants are objects, because comparing identities is faster than comparing values.
 _NOT_COMPRESSED, _CREATE_TIME = Compression.NONE, TimestampType.CREATE_TIME
 
-# The header fields that a caller may give, with their bits. After them come all fields, in the
-# order of the header.
+# The header fields that a caller may give, with their bits. Then all fields follow, in the order of
+# the header.
 _GIVEN_BITS = [
     (name, 8 * struct.calcsize(code))
     for name, code in HEADER_FIELDS.items()
@@ -159,7 +159,7 @@ def _write(
 
 
 def write_plain_batch(records: Sequence[Record], attributes: int, *numbers: int | None) -> bytes:
-    """Write an uncompressed record batch. ``numbers`` are those of its header, in order.
+    """Write an uncompressed record batch. ``numbers`` are the numbers in its header, in order.
 
     A kernel may replace this function, and is called with the same arguments.
     """
@@ -249,7 +249,7 @@ def _write_message_set(
         raise EncodeError("a wrapper message must have at least one record", path="records")
     first, last = _ends(records)
     last_offset = _number(fields, "last_offset", 64, last.offset)
-    # Readers treat the offsets in a wrapper of magic 1 as relative, unless the last one is 0.
+    # Readers treat the offsets in a wrapper of magic 1 as relative, unless the last offset is 0.
     base_offset = 0
     if magic > 0 and last_offset != 0:
         base_offset = first.offset

@@ -1,8 +1,8 @@
 """Read and write records: with kernels if there are any, and otherwise in Python.
 
 Most batches in real topics have one to twenty records, and one Python call per batch takes longer
-than processing all of these. Therefore not even the choice between kernels and Python may need a
-call.
+than processing all of these records. Therefore not even the choice between kernels and Python may
+need a call.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def _read_nullable_bytes(
 
 
 def wrapped_bytes(wrapper: MessageEntry) -> bytes:
-    """Return the compressed message set of a wrapper. Raises `RecordError` if there is none."""
+    """Return the compressed message set of a wrapper. Raises `RecordError` for a null value."""
     if wrapper.value is None:
         raise RecordError("a wrapper message has a null value")
     return wrapper.value

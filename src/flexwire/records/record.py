@@ -30,9 +30,9 @@ RecordHeader: TypeAlias = tuple[bytes, bytes | None]
 class Record(msgspec.Struct, gc=False):
     """One record of a record batch or message set.
 
-    ``timestamp`` is in milliseconds since the epoch, or -1 if there is none (magic 0). ``headers``
-    keep their order, duplicates, empty keys and null values. Keys are bytes, because nothing
-    guarantees that they are UTF-8.
+    ``timestamp`` is in milliseconds since the epoch, or -1 without a timestamp (magic 0).
+    ``headers`` keep their order, duplicates, empty keys and null values. Keys are bytes, because
+    nothing guarantees that they are UTF-8.
 
     >>> record = Record(7, 1700000000000, None, b"paid", [(b"trace", b"a1"), (b"trace", None)])
     >>> record.offset, record.headers[1]

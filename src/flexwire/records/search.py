@@ -24,8 +24,8 @@ _READ_AHEAD = 1024 * 1024
 # The possible beginning of a batch of magic 2: an offset below 2^56, a length below 2^31, and the
 # magic.
 _LIKELY_BATCH = re.compile(rb"(?=\x00.{7}[\x00-\x7f].{7}\x02.{4}\x00[\x00-\x7f])", re.DOTALL)
-# The number of likely places that one search may try in vain, and the number of bytes that it may
-# read for them.
+# The number of likely places that one search may try without success, and the number of bytes that
+# the search may read for these places.
 _MOST_TRIES = 100_000
 _MOST_TRIED_BYTES = 2 * MAX_BATCH_BYTES
 

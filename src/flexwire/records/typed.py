@@ -1,6 +1,6 @@
 """KIP-82's typed values: a type byte, followed by the bytes of the value.
 
-The type table of the document and that of an earlier revision are two dialects. All their
+The type table of the document and the type table of an earlier revision are two dialects. All their
 differences are in this module.
 """
 
@@ -43,7 +43,7 @@ class ValueType(enum.StrEnum):
 
 
 class TypedDialect(enum.Enum):
-    """The type table to use, because the bytes do not show which one it is."""
+    """The type table to use, because the bytes do not show which table it is."""
 
     #: KIP-82 as it stands: 0x00 is boolean, with one byte for the value, and so on to 0x09, byte[].
     DOCUMENT = "kip-82"
@@ -166,7 +166,7 @@ class Typed:
 
     def __init__(
         self,
-        type: ValueType | str,  # noqa: A002 - the word is that of KIP-82
+        type: ValueType | str,  # noqa: A002 - KIP-82 uses this word
         value: PlainValue | bytearray | memoryview = None,
     ) -> None:
         try:
@@ -185,7 +185,7 @@ class Typed:
             raise EncodeError(reason, path="value", message="Typed") from None
         self._set(value_type, bytes(writer.buffer))
 
-    def _set(self, type: ValueType, data: bytes) -> None:  # noqa: A002 - as above, the word is that of KIP-82
+    def _set(self, type: ValueType, data: bytes) -> None:  # noqa: A002 - KIP-82 uses this word, as above
         # The class is frozen, so its fields are set in this way.
         object.__setattr__(self, "type", type)
         object.__setattr__(self, "data", data)

@@ -164,4 +164,4 @@ def _reason(path: Path, name: str) -> str:
         return f"no file in this directory {name}"
     if path.exists():
         return "neither a file nor a directory"
-    return "no such file or directory, and as a pattern it matches no file"
+    return "no such file or directory, and no file matches this pattern"

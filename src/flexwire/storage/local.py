@@ -1,4 +1,4 @@
-"""Files and directories on this machine, which appear whole and are private to their owner.
+"""Files and directories on this machine: private, and visible only when they are complete.
 
 New files are created with mode 0600 or 0700. Existing files keep their mode.
 
@@ -121,7 +121,7 @@ def writing(target: Path) -> Iterator[Path]:
 
 
 def create(target: Path, data: bytes) -> bool:
-    """Write a private file that appears whole; return False if a file with this name exists."""
+    """Write a private file in one step. Return False if a file with this name exists."""
     make_private_directory(target.parent)
     unfinished = _unfinished(target)
     try:
@@ -173,7 +173,7 @@ def _move_by_copying(file: Path, target: Path) -> None:
 
 
 def entries(root: Path, prefix: str = "", *, unfinished: bool = False) -> Iterator[FileEntry]:
-    """Yield every file below ``root`` whose name begins with ``prefix``, except unfinished ones.
+    """Yield every file below ``root`` whose name begins with ``prefix``, except unfinished files.
 
     With ``unfinished``, yields only the unfinished files of `writing` that a killed process left
     behind.

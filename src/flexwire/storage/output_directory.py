@@ -1,4 +1,4 @@
-"""A directory by URL, on this machine or in an object store. New files appear whole."""
+"""A directory by URL, on this machine or in an object store. New files appear complete."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def check_name(name: str) -> None:
 class OutputDirectory:
     """A directory given by URL or path. It does not have to exist, and is opened when it is used.
 
-    Names in it are relative, with ``/`` between their parts. Every failure raises a `StorageError`.
-    A path is made absolute, because other processes have other working directories.
+    Names in the directory are relative, with ``/`` between their parts. Every failure raises a
+    `StorageError`. A path is made absolute, because other processes have other working directories.
     """
 
     url: str

@@ -64,7 +64,7 @@ def _request_s3_range(
 async def _s3_response(
     files: Any, request: dict[str, str], is_right: Callable[[dict[str, Any], bytes], bool]
 ) -> tuple[dict[str, Any], bytes]:
-    """Return the headers and body of the first correct response, or else of the last one."""
+    """Return the headers and body of the first correct response, or else of the last response."""
     for retries_left in reversed(range(RETRIES)):
         response = await files._call_s3("get_object", **request)  # noqa: SLF001 - s3fs has no other call in its loop
         try:

@@ -119,7 +119,7 @@ def _of_bodies(
     has_body = place >= 0
     if has_body.all() and outcomes["error"].null_count == len(outcomes):
         return _all_decoded(outcomes, place)
-    # A null index gives a null value.
+    # A null index results in a null value.
     theirs, own = _indices(place, has_body), _indices(np.arange(len(paired)), ~has_body)
     error, version = outcomes["error"].take(theirs), outcomes["body_version"].take(theirs)
     broken = pc.if_else(version.is_null(), FAILED, LENIENT)

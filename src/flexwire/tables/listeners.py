@@ -1,6 +1,6 @@
 """The number of requests to each listener, by the listener's name in request logs.
 
-Anybody can write a log, with any number of names in it. Only the first names in alphabetical order
+A log is untrusted, and can contain any number of names. Only the first names in alphabetical order
 are kept, so that the result does not depend on how the lines are divided among tasks.
 """
 

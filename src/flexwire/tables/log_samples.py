@@ -75,7 +75,7 @@ class BatchExtents(NamedTuple):
 
 
 def sample_at(window: SampleWindow, batches: BatchExtents) -> BatchSample | None:
-    """Choose successive batches of a piece. Return None if there are none.
+    """Choose successive batches of a piece. Return None without such batches.
 
     Control batches between them do not become part of the sample.
     """

@@ -8,8 +8,8 @@ by one through `MessageBodies`. At the end, all rows are put in order.
 removes credentials from the object.
 
 A response's header determines where its body begins. The header is plain if it has no tag section,
-or an empty one. All plain headers of a version have the same length, so rows need no separate
-check.
+or an empty tag section. All plain headers of a version have the same length, so rows need no
+separate check.
 """
 
 from __future__ import annotations

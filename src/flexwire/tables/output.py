@@ -198,7 +198,7 @@ def _table_of(name: str) -> str:
 
 
 def output(out: str | Path) -> Output:
-    """Return the complete output of ``analyze(..., out)``. Raises `FlexwireError` if there is none.
+    """Return the complete output of ``analyze(..., out)``. Raises `FlexwireError` without one.
 
     ``OUT/tables`` may be given instead of ``OUT``.
     """
@@ -233,7 +233,7 @@ def is_iceberg(out: OutputDirectory) -> bool:
 def published(out: OutputDirectory) -> OutputDirectory:
     """Return the place of the complete output in ``out``.
 
-    Raises `FlexwireError` if there is none.
+    Raises `FlexwireError` without a complete output.
     """
     run = current_run(out).get("run")
     if run is not None:

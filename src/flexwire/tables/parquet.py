@@ -4,7 +4,7 @@ Row groups are limited by rows and by bytes, because one frame may have 100 MiB 
 hundred bytes. The same batches always become the same file. Columns with repeated values have
 dictionaries: facts of a connection, a frame or a record batch, and record headers. Columns whose
 values never repeat have no dictionaries. Columns of bytes, and values in lists, have no statistics,
-because nobody filters by them.
+because queries do not filter by them.
 """
 
 from __future__ import annotations

@@ -386,7 +386,7 @@ def _json_type(wire: Type, kind: pa.DataType, names: Names) -> pa.DataType | Non
 
 
 class _RefusedError(Exception):
-    """Columns cannot hold one of the bodies, and it is unknown which one."""
+    """Columns cannot hold one of the bodies. The error does not show which body."""
 
 
 def _in_columns(plan: _BodyPlan, texts: Sequence[bytes]) -> dict[str, pa.Array] | None:

@@ -177,7 +177,7 @@ class RequestLogRows:
         counts.forwarded += len(forwarded)
         counts.refused += len(refused)
         for _, item in (*own, *forwarded):
-            assert isinstance(item, LoggedRequest)  # noqa: S101 - `of` makes sure of this
+            assert isinstance(item, LoggedRequest)  # noqa: S101 - `of` ensures this
             counts.cut += item.error is not None
             counts.text += item.is_text and item.request is None
             counts.deprecated += item.header.request_api_version_deprecated
@@ -211,7 +211,7 @@ class JsonBody(NamedTuple):
 
 
 def logged_body(item: LoggedRequest, name: str | None, *, is_request: bool) -> JsonBody | None:
-    """Return the body of a request or of its response, or None if the line contains none.
+    """Return the body of a request or of its response, or None if the line has no such body.
 
     ``name`` is the name of the request, as `name_of` returns it.
     """
@@ -484,7 +484,7 @@ def _forwarded(lines: Sequence[FileItem]) -> pa.RecordBatch:
     rows = []
     for line in lines:
         item = line.item
-        assert isinstance(item, LoggedRequest)  # noqa: S101 - `RequestLogRows.of` makes sure of this
+        assert isinstance(item, LoggedRequest)  # noqa: S101 - `RequestLogRows.of` ensures this
         header = item.header
         name = name_of(header.request_api_key, header.request_api_version)
         rows.append(
@@ -515,7 +515,7 @@ def _refused(
     frames, connections = [], []
     for line in lines:
         item = line.item
-        assert isinstance(item, RefusedRequest)  # noqa: S101 - `RequestLogRows.of` makes sure of this
+        assert isinstance(item, RefusedRequest)  # noqa: S101 - `RequestLogRows.of` ensures this
         name = name_of(item.api_key, item.api_version)
         known = ids.get(item.ends.name, NO_IDS)
         shared = {

@@ -43,7 +43,7 @@ def entity_paths(message: str) -> tuple[tuple[tuple[str, ...], str], ...]:
 def fields_with_paths(
     fields: tuple[FieldSpec, ...], structs: dict[str, tuple[FieldSpec, ...]], above: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], FieldSpec]]:
-    """Yield the fields, including those of structures, with the path of columns to each."""
+    """Yield the fields, including fields of structures, with the path of columns to each."""
     for field in fields:
         path = (*above, field.attribute)
         yield path, field

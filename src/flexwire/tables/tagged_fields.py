@@ -106,7 +106,7 @@ def tagged_field_uses(
         version: message_class.definition.schema(version)
         for version, message_class in layouts.items()
     }
-    # In a message, either all structures have tag sections or none of them has one.
+    # In a message, either all structures have tag sections, or no structure has a tag section.
     structures = {
         version: _TaggedStructures(schema, layouts[version], "")
         for version, schema in schemas.items()

@@ -42,7 +42,7 @@ class LoggedConnection(NamedTuple):
 
 
 NOWHERE = LoggedConnection("?>?", "?", "?")
-"""The connection of a line that names no connection, or that was cut off before the name."""
+"""The connection of a line without a connection, or of a line that was cut off before it."""
 
 
 def ends(connection: str) -> LoggedConnection:

@@ -52,11 +52,11 @@ class ConnectValue(NamedTuple):
 
 
 class MisreadError(Exception):
-    """The text begins like an array or map but is neither, so it is a string."""
+    """Connect would lose, change or invent data when it reads the text."""
 
 
 class _NotStructuredError(Exception):
-    """The text begins like an array or map but is not one, so it is a string."""
+    """The text begins like an array or map but is neither, so it is a string."""
 
 
 def parse(text: str) -> ConnectValue:

@@ -40,7 +40,7 @@ class ProducerRecord:
     def intercepted(self, *interceptors: Callable[[ProducerRecord], ProducerRecord]) -> Self:
         """Return the record after all interceptors.
 
-        Each interceptor gets the result of the one before.
+        Each interceptor gets the result of the interceptor before it.
         """
         record: Self = _intercepted(self, interceptors)
         return record
@@ -56,7 +56,7 @@ class ProducerRecord:
 
 @dataclass(slots=True)
 class ConsumerRecord:
-    """A consumed record: the fields of `Kip82Message`, and the place that it came from."""
+    """A consumed record: the fields of `Kip82Message`, and its topic and partition."""
 
     topic: str
     partition: int
@@ -74,7 +74,7 @@ class ConsumerRecord:
     def intercepted(self, *interceptors: Callable[[ConsumerRecord], ConsumerRecord]) -> Self:
         """Return the record after all interceptors.
 
-        Each interceptor gets the result of the one before.
+        Each interceptor gets the result of the interceptor before it.
         """
         record: Self = _intercepted(self, interceptors)
         return record

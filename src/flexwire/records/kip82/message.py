@@ -26,7 +26,7 @@ KNOWN_COMPRESSIONS = COMPRESSIONS[: COMPRESSIONS.index(Compression.ZSTD)]
 # "Use Bit 4 as boolean flag for if headers present"
 _HEADERS_MASK = 0x10
 _KNOWN_MASK = COMPRESSION_MASK | TIMESTAMP_TYPE_MASK | _HEADERS_MASK
-# The fields before the key are those of magic 1.
+# The fields before the key are the same as in magic 1.
 _PREFIX = PREFIXES[1]
 _LENGTH_SIZE = 4
 
@@ -35,8 +35,8 @@ _LENGTH_SIZE = 4
 class Kip82Message:
     """A message with its offset. It corresponds to a `Record` with typed headers.
 
-    ``timestamp`` is in milliseconds since the epoch, or -1 if there is none. ``timestamp_type`` is
-    ``NoTimestampType`` for messages of magic 0.
+    ``timestamp`` is in milliseconds since the epoch, or -1 without a timestamp. ``timestamp_type``
+    is ``NoTimestampType`` for messages of magic 0.
     """
 
     offset: int

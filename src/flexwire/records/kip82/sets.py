@@ -138,7 +138,7 @@ def decode_message_set(
     max_inflated: int = MAX_INFLATED,
     dialect: TypedDialect = TypedDialect.DOCUMENT,
 ) -> MessageIterator:
-    """Iterate over the messages of a message set in which magic 2 is that of the document.
+    """Iterate over the messages of a message set in which magic 2 means KIP-82.
 
     The set may also contain messages of magic 0 and 1, as in a log that is older than the document.
     These messages have no headers. If the data ends within a message, the iteration ends, and
@@ -230,7 +230,7 @@ def _read_checked(data: bytes, reading: DecodeOptions) -> Kip82Entry:
 def _message(
     entry: Kip82Entry, offset: int, outer: Kip82Entry, reading: DecodeOptions
 ) -> Kip82Message:
-    """Return the message. Its timestamp type is that of ``outer`` (the wrapper or the entry)."""
+    """Return the message. ``outer`` (the wrapper or the entry) has its timestamp type."""
     append = outer.timestamp_type is TimestampType.LOG_APPEND_TIME
     return Kip82Message(
         offset,
@@ -251,8 +251,8 @@ def encode_message_set(
     """Write a message set: one entry for each message or, with compression, one wrapper message.
 
     In a wrapper, all messages have the same timestamp type and, with ``LogAppendTime``, the same
-    timestamp. ``level`` is that of `flexwire.records.encode_batch`. Raises `EncodeError`, with the
-    message and the field, for values that cannot be written.
+    timestamp. ``level`` is the same as in `flexwire.records.encode_batch`. Raises `EncodeError`,
+    with the message and the field, for values that cannot be written.
     """
     try:
         return _encode(to_list(messages, "messages", "an iterable of Messages"), compression, level)
@@ -283,8 +283,8 @@ def _write_wrapper(
             f"a wrapper message must have one timestamp type, got {' and '.join(sorted(types))}"
         )
         raise EncodeError(reason, path="timestamp_type")
-    # The offsets in it are relative. If the offset of the last message is 0, readers do not change
-    # them.
+    # The offsets in the wrapper are relative. If the offset of the last message is 0, readers do
+    # not change the offsets.
     last_offset = checked_integer(messages[-1].offset, 64, f"messages[{len(messages) - 1}].offset")
     base_offset = checked_integer(messages[0].offset, 64, "messages[0].offset")
     inner = _write_each(messages, base_offset if last_offset else 0)

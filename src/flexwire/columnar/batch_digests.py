@@ -248,7 +248,7 @@ class BatchDigests:
         return True
 
     def take(self) -> pa.RecordBatch:
-        """Return the digests so far, and start again without any."""
+        """Return the digests so far, and start again without digests."""
         columns = {
             name: np.concatenate([np.zeros(0, np.int64), *(row[name] for row in self._rows)])
             for name in _FACTS

@@ -50,8 +50,8 @@ COUNT_REFUSED: Final = -1
 class BatchHeaders(NamedTuple):
     """The fields of several batch headers, one array for each field.
 
-    Messages have no attributes here. The number of records is -1 for a wrapper message, because its
-    header does not contain the number.
+    For messages (magic 0 and 1), the attributes are 0. The number of records is -1 for a wrapper
+    message, because its header does not contain the number.
     """
 
     positions: NumpyArray

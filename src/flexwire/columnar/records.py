@@ -63,7 +63,7 @@ _FACTS = ("position", "size", "is_skipped")
 
 @dataclass(slots=True)
 class _InflatedBatches:
-    """The batches of a group that were inflated, and those that were refused.
+    """The inflated batches and the refused batches of a group.
 
     The fields are lists, because single items of an array are slow to read and set.
     """

@@ -513,8 +513,8 @@ class LogSums:
 
     def __init__(self, schema: pa.Schema, groups: tuple[str, ...]) -> None:
         self.schema = schema
-        # The columns of the place have the same value in the whole piece. At least one column must
-        # remain.
+        # The columns that describe the place have the same value in the whole piece. At least one
+        # column must remain.
         self._keys = [group for group in groups if group not in _OF_PLACE] or ["magic"]
         self._sums = {name: size for name, size in _SUMS.items() if name in schema.names}
         self._sizes = {

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class PartialBatch(NamedTuple):
-    """The beginning of a batch that is cut off, as at the end of a fetch at its size limit.
+    """The beginning of a batch that is cut off, as in a fetch that reached its size limit.
 
     ``size`` is the number of present bytes. ``declared_size`` is the size of the whole
     batch, or None if the data ends before it.

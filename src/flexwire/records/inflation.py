@@ -3,7 +3,7 @@
 A few bytes of zstd data may legitimately inflate to megabytes of constant data. A single batch may
 therefore inflate up to its own limit, even if its compressed size is small. All batches that are
 read together get an allowance in proportion to the captured bytes. If the batches exceed this
-allowance, each batch is limited by a ratio. In this way the same batches are left out in every
+allowance, each batch is limited by a ratio. The same batches are then left out, whatever the
 reading order.
 """
 

@@ -170,7 +170,7 @@ def write_messages(
 ) -> bytes:
     """Write a message for each record. The offsets are relative to ``base_offset``.
 
-    Raises `EncodeError` for values that do not exist in the magic: record headers and, in magic 0,
+    Raises `EncodeError` for values that the magic does not support: record headers and, in magic 0,
     timestamps.
     """
 

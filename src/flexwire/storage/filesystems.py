@@ -1,4 +1,4 @@
-"""The library that reads and writes each scheme, opened once per process.
+"""The libraries for the schemes of URLs, each opened once per process.
 
 The libraries belong to fsspec and not to pyarrow. They send a file as one request, or in parts that
 are aborted if one of them fails. An output stream of pyarrow cannot be aborted, and publishes the
@@ -148,7 +148,7 @@ class FileStore:
 
     @property
     def renames(self) -> bool:
-        """True if a file must be written under another name first, because readers see it grow."""
+        """True if a file must be written under another name first, because a growing file is visible."""
         return self.kind == "hdfs"
 
     def key(self, url: str) -> str:

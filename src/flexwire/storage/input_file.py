@@ -140,8 +140,8 @@ class SeekableRange(io.RawIOBase):
     """A whole file of ``size`` bytes, of which a function reads any range.
 
     A request is for at least `FEWEST_BYTES`. If a read begins where the last request ended, the
-    next request is for twice as many bytes, up to `PIECE_BYTES`. A table that is read whole
-    therefore takes few requests. If few columns of a table are wanted, few other bytes are read.
+    next request is for twice as many bytes, up to `PIECE_BYTES`. Reading a whole table therefore
+    takes few requests. If few columns of a table are wanted, few other bytes are read.
     """
 
     def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:

@@ -77,7 +77,7 @@ class BatchExtents(NamedTuple):
 def sample_at(window: SampleWindow, batches: BatchExtents) -> BatchSample | None:
     """Choose successive batches of a piece. Return None without such batches.
 
-    Control batches between them do not become part of the sample.
+    Control batches between the chosen batches are not part of the sample.
     """
     positions, sizes, inflated, is_control = batches
     chosen: list[int] = []

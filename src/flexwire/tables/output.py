@@ -200,7 +200,7 @@ def _table_of(name: str) -> str:
 def output(out: str | Path) -> Output:
     """Return the complete output of ``analyze(..., out)``. Raises `FlexwireError` without one.
 
-    ``OUT/tables`` may be given instead of ``OUT``.
+    ``OUT/tables`` can be given instead of ``OUT``.
     """
     if not isinstance(out, str | Path):
         raise refuse("out", "a str or Path", out)

@@ -296,7 +296,7 @@ class _BatchDecoder:
 
     def _record(self, name: str) -> pa.StructArray:
         """Decode the rows of a record. Rows that fail are left to the reference."""
-        kind = self.typed._kinds[name]  # noqa: SLF001 - it is defined in this file
+        kind = self.typed._kinds[name]  # noqa: SLF001 - the attribute is defined in this file
         mine = self._where(lambda layout: layout.record == name)
         mine &= ~self.by_reference & ~self.control
         if not mine.any():
@@ -310,11 +310,11 @@ class _BatchDecoder:
         return pa.StructArray.from_arrays([key, value], fields=list(kind), mask=pa.array(~rows))
 
     def _values(self, name: str, mine: Words) -> pa.StructArray:
-        kind = self.typed._value_kind(name)  # noqa: SLF001 - it is defined in this file
+        kind = self.typed._value_kind(name)  # noqa: SLF001 - the attribute is defined in this file
         mine = mine & np.asarray(self.values.is_valid())
         columns: list[pa.StructArray] = []
         of_row = np.zeros(self.rows, np.int64)
-        for message in self.typed._values[name]:  # noqa: SLF001 - it is defined in this file
+        for message in self.typed._values[name]:  # noqa: SLF001 - the attribute is defined in this file
             rows = mine & self._where(partial(_is_of, message))
             if rows.any() or not columns:
                 of_row[rows] = len(columns)

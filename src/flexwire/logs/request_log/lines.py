@@ -300,7 +300,7 @@ class ByteReader(Protocol):
 
 
 def split(file: ByteReader, at: int, start: int, stop: int | None) -> Iterator[Line]:
-    """Yield the lines that begin at ``start`` or later. Lines at or after ``stop`` are ``is_next``.
+    """Yield the lines that begin at ``start`` or later. From ``stop``, ``is_next`` is true.
 
     ``at`` is the file's current position. A line of more than `LONGEST` bytes is cut off, and its
     remaining bytes are not stored.

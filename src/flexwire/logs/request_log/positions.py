@@ -4,7 +4,7 @@ A broker appends to its log and renames a full log, and other software may compr
 flexwire therefore identifies a log by its first bytes and not by its name. Its lines are read up to
 the last line end, and each line is read once:
 
-- If a file has the first bytes of a known log, and the same bytes before the position, its further
+- If a file has the first bytes of a known log, and the same bytes before the position, its new
   lines are read.
 - If a file has the first bytes of a known log, but became shorter or changed before the position,
   it is impossible to tell which of its lines are new. The file is left out, and a note reports

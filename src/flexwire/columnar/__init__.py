@@ -11,8 +11,8 @@ Laws of this package:
 
 - An operation of a program checks everything that it needs before it changes anything. Reason: the
   operation runs again after a column has grown. Test: `tests/columnar/test_plain.py`.
-- The ``records`` table uses the schema of records in `record_columns`. Reason: Spark joins rows
-  from both. Test: `tests/spark/test_record_schema.py`.
+- The ``records`` table uses the schema of records in `record_columns`. Reason: Spark joins the
+  table with decoded records. Test: `tests/spark/test_record_schema.py`.
 - Each batch counts exactly once and as a whole, however its rows are divided. Reason: facts are
   sums over batches. Tests: `tests/columnar/test_record_sums.py`,
   `tests/columnar/test_batch_digests.py`.

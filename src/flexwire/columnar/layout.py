@@ -9,8 +9,8 @@ from __future__ import annotations
 # The words of an operation: its code, its column, and the next operation.
 OPERATION = 64
 O_CODE, O_COLUMN, O_LEVEL, O_NULLABLE, O_COMPACT, O_LEAST, O_AFTER, O_WIDTH = range(0, 64, 8)
-# For TAGS and TAG: the form, the number of known tagged fields, and their rows. The same words for
-# refused tags.
+# For TAGS and TAG: the form, the number of known tagged fields, and their rows. The same words
+# describe refused tags.
 O_FORM, O_KNOWN, O_KNOWNS, O_REFUSED, O_REFUSEDS = 32, 24, 40, 48, 56
 # For FILL and CHECK: the defaults and their number.
 O_DEFAULTS, O_COUNT = 40, 56

@@ -98,7 +98,7 @@ class ColumnProgram:
     def entry(self, version: int | None) -> int:
         """Return the first operation for a version.
 
-        For an unknown version, this is an operation that refuses.
+        For an unknown version, the result is an operation that refuses the row.
         """
         return self.refuse if version is None else self.entries.get(version, self.refuse)
 

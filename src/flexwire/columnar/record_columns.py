@@ -131,8 +131,8 @@ BATCH_COLUMNS = {
     "is_control": pa.bool_(),
     "has_delete_horizon": pa.bool_(),
 }
-"""The optional columns with facts about a record's batch, as in `RecordBatch`. As in
-`RecordBatch`, a missing value is -1.
+"""The optional columns with facts about a record's batch. As in `RecordBatch`, a missing value is
+-1.
 """
 
 

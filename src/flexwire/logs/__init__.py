@@ -7,8 +7,8 @@ piece contains everything that is needed to read it, so that any machine can rea
 independently. `files` recognizes a file by its name. `discovery` finds logs and chooses between
 replicas. `pieces` divides a log into pieces, by indexes and headers. `records` reads a piece into
 columns. `metadata` reads the log of the cluster's metadata, and `request_log` the request logs of
-brokers. `flexwire.answers.state` interprets the bytes of records, and `flexwire.tables` makes
-tables.
+brokers. `flexwire.answers.state` interprets the bytes of records, and `flexwire.tables` builds the
+tables of an analysis.
 
 Laws of this package:
 

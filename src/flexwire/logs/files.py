@@ -213,9 +213,9 @@ class LogQuery:
     Attributes:
         topics: names of topics, or None for all topics, including internal ones.
         partitions: numbers of partitions, or None for all.
-        starting: the first offset by partition. Other partitions start with their logs.
-        ending: the offset after the last offset, by partition. Other partitions end with their
-            logs.
+        starting: the first offset by partition. Other partitions start where their logs start.
+        ending: the offset after the last offset, by partition. Other partitions end where their
+            logs end.
         starting_timestamp: each partition begins at its first record at or after this time, in ms.
         ending_timestamp: each partition ends before its first record at or after this time, in ms.
         offsets: only records with these offsets.

@@ -6,8 +6,8 @@ limit. `decode` reads one batch after another, and `batch` represents a batch. `
 `message_set` read the records in a batch, `inflate` applies the limit, and `search` finds the next
 valid batch after damage. `encode` does the reverse. `flexwire.wire.batch_layout` defines where each
 field of a header is. `kip82` reads the format of KIP-82 itself, and `conventions` reads the values
-of record headers. `flexwire.protocol` interprets records, and `flexwire.columnar` makes tables of
-them.
+of record headers. `flexwire.protocol` interprets records, and `flexwire.columnar` converts records
+to columns.
 
 The laws of this package (tests below `tests/`):
 

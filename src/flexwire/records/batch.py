@@ -109,8 +109,8 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
         """The records, which are inflated and read at the first access and then kept.
 
         Raises `RecordError` with an offset in the data from which the batch was read. If the damage
-        is in compressed bytes, this is the batch's offset, and the reason contains the place in
-        the inflated bytes.
+        is in compressed bytes, the error has the batch's offset, and the reason contains the place
+        in the inflated bytes.
         """
         return read_and_keep(self)
 

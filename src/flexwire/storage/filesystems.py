@@ -148,7 +148,7 @@ class FileStore:
 
     @property
     def renames(self) -> bool:
-        """True if a file must be written under another name first, because a growing file is visible."""
+        """True if a file must first be written under another name, because readers see it grow."""
         return self.kind == "hdfs"
 
     def key(self, url: str) -> str:

@@ -116,7 +116,7 @@ def _is_same(keys: Words) -> Words:
 
 
 class KeyRuns:
-    """The keys of one partition. If memory is short, ``spill`` receives them in sorted runs.
+    """The keys of one partition. If they do not fit, ``spill`` receives them in sorted runs.
 
     Attributes:
         spilled: the number of keys in each run.

@@ -235,7 +235,7 @@ class ValueRanges:
         return reduce(pc.or_, masks)
 
     def may_be_in(self, group: pq.RowGroupMetaData) -> bool:
-        """Return whether a row group may contain such a value, by the file's statistics."""
+        """Return whether a row group may have a value in a range, by the file's statistics."""
         for place in range(group.num_columns):
             column = group.column(place)
             if column.path_in_schema == self.column and column.statistics is not None:

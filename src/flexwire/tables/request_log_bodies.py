@@ -330,7 +330,7 @@ def _table_type(name: str) -> pa.StructType:
 @per_catalog
 @lru_cache(maxsize=4096)
 def _plans(name: str, version: int) -> tuple[_BodyPlan, ...]:
-    """Return the ways to read a version: with the newest names, and with those of each release."""
+    """Return the ways to read a version: with the newest names, or with those of a release."""
     message_class = message(name)
     try:
         schema = message_class.definition.schema(version)

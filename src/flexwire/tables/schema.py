@@ -199,7 +199,7 @@ _OF_RECORD_BYTES = (
 _WHOLE = "for a finding about the client as a whole"
 _LOGGED = "in request logs"
 _NO_INSTANCE = "if no captured frame contains the id"
-_CAPTURED = "in captures, or if no line of a log contains it"
+_CAPTURED = "in captures, or if no line of a log contains the value"
 _NO_BATCH = "if the bytes are not a batch"
 _NO_RECORD = "for a batch without records, or if the bytes cannot be read"
 
@@ -223,18 +223,19 @@ FRAMES = (
     Column("api_name", _STRING, '``message`` without its last word: "Fetch"', "with ``message``"),
     _of_frame("api_version", "the api version; for a response, the version of its request",
               _UNREAD),
-    Column("body_version", _INT, "the version with which the body was decoded; it differs from "
-           "``api_version`` if a broker answers ApiVersions in version 0",
+    Column("body_version", _INT, "the version with which the body was decoded; the version "
+           "differs from ``api_version`` if a broker answers ApiVersions in version 0",
            "if no body was decoded"),
     _of_frame("correlation_id", "the correlation id", _NOT_READ),
     _of_frame("client_id", "the client id; if a request has no client id, the last earlier client "
-              "id on its connection, or in request logs the first client id in earlier lines; "
+              "id on its connection, or in request logs the first client id in its earlier lines; "
               "for a response, the client id of its request",
               f"{_UNREAD}; if the captured part of the connection contains no earlier client id; "
               f"if the "
               "bytes cannot be a client id"),
     Column("client_software_name", _STRING, "the software of the client, from the first "
-           "ApiVersions request of the connection that contains it", "if no request contains it"),
+           "ApiVersions request of the connection that contains the name",
+           "if no request contains the name"),
     Column("client_software_version", _STRING, "the version of this software",
            "if no request contains the version"),
     Column("client_instance_id", _STRING, "the id of the client instance (KIP-714, KIP-1313): the "
@@ -285,8 +286,8 @@ CONNECTIONS = (
            "first; for TLS that key logs decrypt, the endpoint that sent close_notify first",
            "if neither a FIN nor an RST was captured"),
     Column("reset", _FLAG, "whether the first FIN or RST was an RST"),
-    Column("request_frames", _LONG, "the number of requests, including damaged ones"),
-    Column("response_frames", _LONG, "the number of responses, including damaged ones"),
+    Column("request_frames", _LONG, "the number of requests, including damaged requests"),
+    Column("response_frames", _LONG, "the number of responses, including damaged responses"),
     Column("request_bytes", _LONG, "the bytes of the requests", _LOGGED),
     Column("response_bytes", _LONG, "the bytes of the responses", _LOGGED),
     Column("lost_bytes", _LONG, "bytes of frames that are missing in the capture", _LOGGED),
@@ -318,7 +319,7 @@ CONNECTIONS = (
            "logs, the first client id", "if no request has a client id"),
     Column("client_software_name", _STRING, "``client_software_name`` of the connection's frames; "
            "in request logs, the greatest name if lines contain several names",
-           "if no request contains it"),
+           "if no request contains the name"),
     Column("client_software_version", _STRING, "the version of this software",
            "if no request contains the version"),
     Column(BEGAN_IN, _STRING, "the analysis in which the connection began; a connection that "
@@ -335,7 +336,7 @@ FORWARDED = (
     Column("listener", _STRING, "the controller's listener", "if the line is cut off"),
     Column("principal", _STRING, "the principal of the client", "if the line is cut off"),
     Column("client_id", _STRING, "the client id of the client itself",
-           "if the client sent no client id, or an empty one"),
+           "if the client sent no client id, or an empty client id"),
     Column("api_key", _INT, "the api key"),
     Column("api_name", _STRING, "the name of the API", "if no release has the api key"),
     Column("api_version", _INT, "the api version"),
@@ -449,13 +450,14 @@ AUDIT = (
     Column("release", _STRING, "the release that the finding is about"),
     Column("verdict", _STRING, "the verdict about the client: see [audit.md](audit.md)"),
     Column("evidence", _STRING, "the rule that led to the verdict"),
-    Column("reason", _STRING, "the reason for the verdict in a sentence, with its figures"),
+    Column("reason", _STRING, "the reason for the verdict, as a sentence with figures"),
     Column("role", _STRING, '"client", "broker" or "controller"'),
     Column("client_id", _STRING, "the client id", "if the client id is unknown"),
     Column("address", _STRING, "the client's host", "if the host is unknown"),
     Column("principal", _STRING, "the client's principal",
            "if the principal is unknown, as in captures"),
-    Column("client_software_name", _STRING, "the client's software", "if no request contains it"),
+    Column("client_software_name", _STRING, "the client's software",
+           "if no request contains the name"),
     Column("client_software_version", _STRING, "the version of this software",
            "if no request contains the version"),
     Column("api_key", _INT, "the api key", _WHOLE),

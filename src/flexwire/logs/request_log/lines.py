@@ -245,7 +245,7 @@ def _lines(piece: RequestLogPiece) -> Iterator[Line]:
 class GzipReader:
     """Reads a gzip file up to its damage; Python's own reader loses the data before the damage.
 
-    It reads at most ``most`` bytes, if this is a number.
+    If ``most`` is a number, it reads at most this many bytes.
     """
 
     def __init__(self, raw: ByteReader, most: int | None = None) -> None:
@@ -300,10 +300,10 @@ class ByteReader(Protocol):
 
 
 def split(file: ByteReader, at: int, start: int, stop: int | None) -> Iterator[Line]:
-    """Yield the lines that begin at ``start`` or later. From ``stop``, ``is_next`` is true.
+    """Yield the lines that begin at ``start`` or later.
 
-    ``at`` is the file's current position. A line of more than `LONGEST` bytes is cut off, and its
-    remaining bytes are not stored.
+    ``at`` is the file's current position. Lines at or after ``stop`` have ``is_next`` set. A line
+    of more than `LONGEST` bytes is cut off, and its remaining bytes are not stored.
     """
     # A line begins at the start of a file. Elsewhere, the first line begins after the first line
     # end.

@@ -35,8 +35,8 @@ class Zone:
     def moment(self, text: bytes, seen_us: int | None = None) -> int | None:
         """Return the first moment in a string, in microseconds since the epoch, or None.
 
-        ``seen_us`` is the time in the line's envelope. It reveals the zone of a time that has no
-        zone.
+        ``seen_us`` is the time in the line's envelope. This time reveals the zone of a time without
+        a zone.
 
         >>> Zone("+02:00").moment(b"[2026-11-22 20:00:00,123] DEBUG")
         1795370400123000

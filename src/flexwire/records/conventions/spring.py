@@ -185,7 +185,7 @@ class SpringJson(Convention):
         return data
 
     def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:  # noqa: ARG002 - the base class has this argument
-        """Return evidence for Spring from the header with the classes and its named headers."""
+        """Return evidence for Spring from the header with the classes, or from a listed header."""
         if key == TYPES_KEY:
             return HeaderEvidence(key, 2, f"contains the classes of {len(value)} headers")
         if key in self.types:

@@ -188,7 +188,7 @@ def test_a_message_set_cut_off_anywhere_ends_in_a_partial_message(
 
 WRONG = [
     (new_message(b"v", crc=1), "the declared crc is 0x00000001, but the actual"),
-    (new_message(b"v", magic=3), "unknown magic 3; expected 0, 1 or 2"),
+    (new_message(b"v", magic=3), "unknown magic 3; 0, 1 and 2 are known"),
     (new_message(b"v", attributes=0x20), "attributes 0x20 have bits that KIP-82 does not define"),
     (new_message(b"v", attributes=0x80), "attributes 0x80 have bits that KIP-82 does not define"),
     (new_message(b"v", attributes=4), "KIP-82 does not define compression type 4"),

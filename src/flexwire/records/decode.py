@@ -136,7 +136,7 @@ class _BatchWalk(msgspec.Struct, gc=False):
         if remaining > MAGIC_AT:
             magic = self.data[start + MAGIC_AT]
             if magic >= len(LEAST_SIZES):
-                reason = f"unknown magic {magic}; expected 0, 1 or 2"
+                reason = f"unknown magic {magic}; 0, 1 and 2 are known"
             else:
                 least = LEAST_SIZES[magic]
         if reason is None and size < least:

@@ -98,7 +98,7 @@ def pack_attributes(
 ) -> int:
     """Return the attributes of a batch. Raises `EncodeError` for an invalid attribute."""
     if type(magic) is not int or magic not in (*MESSAGE_SETS, RECORD_BATCH):
-        raise EncodeError(f"unknown magic {short(magic)}; expected 0, 1 or 2", path="magic")
+        raise EncodeError(f"unknown magic {short(magic)}; 0, 1 and 2 are known", path="magic")
     attributes = 0
     for path, name, bits in (
         ("compression", compression, _COMPRESSION_BITS[magic]),

@@ -404,6 +404,6 @@ def test_large_files_that_are_one_task_are_named() -> None:
     assert undivided_note([plain, small]) == ()
     packed = file("c", 3 << 20, is_gzipped=True)
     (note,) = undivided_note([plain, small, packed])
-    assert note.startswith("/c: one task each")
+    assert note.startswith("/c: one task reads each file")
     (note,) = undivided_note([packed, file("d", 1 << 30, is_enveloped=True), plain])
-    assert note.startswith("/d and 1 more: one task each")
+    assert note.startswith("/d and 1 more: one task reads each file")

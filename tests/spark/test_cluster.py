@@ -81,7 +81,7 @@ def test_a_worker_that_ends_in_the_middle_is_made_up_for(
 def test_an_output_that_only_the_driver_sees_is_an_error(driver: Driver, shaped: list[str]) -> None:
     told = driver.ask(ANALYZED, shaped, f"{UNSEEN}/out")
     assert told.startswith(f"AnalysisError: Decoding captures: {UNSEEN}/out/{PREFIX}"), told
-    assert "is not there; an output must be on a file system that the driver and every" in told
+    assert "does not exist; an output must be on a file system that the driver and every" in told
     assert not (driver.home / "out").exists()
 
 

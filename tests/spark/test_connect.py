@@ -70,7 +70,7 @@ def test_a_session_of_spark_connect_gives_the_same_analysis(
     assert told["at_once"] == 2
     assert told["same"]
     # The server and the workers cannot see these files.
-    assert "is not there; an output must be on a file system that the driver" in told["unseen"]
+    assert "does not exist; an output must be on a file system that the driver" in told["unseen"]
     assert "/unseen/" in told["unseen"]
     assert_equal_analyses(out, here)
 

@@ -329,7 +329,7 @@ def test_one_that_was_taken_for_ended_cannot_enter(anywhere: OutputDirectory) ->
         staging.sweep(DeltaTables(anywhere), "20260101T000000Z-00000000")
         assert plain(anywhere) == []
         with pytest.raises(
-            FlexwireError, match="another analysis concluded that this one had ended"
+            FlexwireError, match="another analysis concluded that this analysis had ended"
         ):
             writing.publish()
     assert [one.state for one in DeltaLedger(anywhere).entries()] == ["abandoned"]
@@ -399,18 +399,20 @@ def test_formats_do_not_mix(out: OutputDirectory, tmp_path: Path) -> None:
     other = OutputDirectory(str(tmp_path / "other"))
     other.write("tables/_flexwire.json", b"{}")
     other.write(f"tables/{SUCCESS}", b"{}")
-    with pytest.raises(FlexwireError, match="holds an analysis of format parquet"):
+    with pytest.raises(FlexwireError, match="holds an analysis in the format parquet"):
         analyze(other, "one")
     theirs = OutputDirectory(str(tmp_path / "theirs"))
     theirs.write("tables/mine.txt", b"1")
     with pytest.raises(FlexwireError, match="holds files that flexwire did not write"):
         analyze(theirs, "one")
-    with pytest.raises(StorageError, match="expected a path, s3://, gs://, abfs:// for Delta"):
+    with pytest.raises(
+        StorageError, match="expected a local path, s3://, gs://, abfs:// for Delta"
+    ):
         analyze(OutputDirectory("hdfs://host/out"), "one")
 
 
 def test_another_analysis_under_way_is_told(out: OutputDirectory) -> None:
-    told = pytest.raises(FlexwireError, match="another analysis writes to")
+    told = pytest.raises(FlexwireError, match="another analysis is writing to")
     with delta_staging(out, sources("one"), lambda _: "one", append=True), told:
         analyze(out, "two")
     assert out.path is not None
@@ -459,7 +461,7 @@ def test_a_part_is_cut_by_the_days_of_its_rows(
     for name, places in found.items():
         assert {f"day={many[at].date()}/a.parquet" for at in places} == {name}
     monkeypatch.setattr(layout, "MOST_DAYS", 3)
-    with pytest.raises(AnalysisError, match="one task's part of frames has rows of 4 days"):
+    with pytest.raises(AnalysisError, match="one task's part of frames covers 4 days"):
         cut(tmp_path, [midnight + timedelta(days=one) for one in range(4)])
 
 
@@ -535,5 +537,5 @@ def test_an_analysis_that_is_appended_is_the_same_as_one_in_parquet(
         FlexwireError, match="format: expected 'parquet', 'delta' or 'iceberg', got"
     ):
         run(captures, out, format="orc")
-    with pytest.raises(FlexwireError, match="append: expected format delta or iceberg with it"):
+    with pytest.raises(FlexwireError, match="append: expected the format delta or iceberg"):
         run(captures, out, append=True)

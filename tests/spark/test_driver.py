@@ -147,7 +147,7 @@ def test_only_the_work_that_was_left_is_done(tmp_path: Path) -> None:
     place = Store(tmp_path)
     work = LeftWork.leave(pickle.dumps(sized), place, "work")
     place.write("work", pickle.dumps(written))
-    with pytest.raises(AnalysisError, match="work was written by something else"):
+    with pytest.raises(AnalysisError, match="work was changed after the driver wrote it"):
         work(0, TaskOutput(place))
 
 

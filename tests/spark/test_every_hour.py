@@ -38,13 +38,13 @@ def test_the_file_that_a_tap_is_writing_is_left_for_the_next_run(
     with PcapngWriter(captures) as tap:
         connection = tap.open_connection(("10.0.0.9", 50000), ("10.0.0.1", 9092))
         connection.send("request", HEARTBEAT)
-        with pytest.raises(CaptureError, match="it is still being written"):
+        with pytest.raises(CaptureError, match="the file is still being written"):
             append(captures, out, spark, 9092)
         assert tap.rotate()
         connection.send("request", HEARTBEAT)
         is_new, frames, notes = append(captures, out, spark, 9092)
         assert (is_new, frames) == (True, 1)
-        assert "1 file is still being written, and left for the next analysis" in notes
+        assert "1 file is still being written and will be read by the next analysis" in notes
         connection.send("request", HEARTBEAT)
         connection.close()
     is_new, frames, notes = append(captures, out, spark, 9092)
@@ -73,5 +73,5 @@ def test_each_file_is_added_once(spark: SparkSession, tmp_path: Path) -> None:
     assert {*frames["source"].to_pylist()} <= {str(path) for path in captures.iterdir()}
     notes = [" ".join(notes) for _, _, notes in told]
     assert "already" not in notes[0]
-    assert f"1 file is in {out} already, so only the others were added" in notes[1]
+    assert f"1 file is in {out} already, so only the other files were added" in notes[1]
     assert f"{len(files) - 1} files are in {out} already" in notes[-1]

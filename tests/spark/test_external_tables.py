@@ -59,7 +59,7 @@ def test_an_analysis_registers_the_tables_that_it_wrote(
     assert "messages_fetch_request" in names
     assert told(database, "frames", "Type") == ["EXTERNAL"]
     count = len(names)
-    note = f"{count} tables registered in {PLACE}, a catalog in memory that ends with this session"
+    note = f"{count} tables registered in {PLACE}, an in-memory catalog that ends with this session"
     assert note in done.notes
     for name, table in names.items():
         ours = output_of(out).table(table)
@@ -99,7 +99,7 @@ def test_the_table_of_somebody_else_stays(database: SparkSession, tmp_path: Path
     for place in (out, other):
         analyze(captures, place, spark=database)
     register_tables(database, out, PLACE)
-    with pytest.raises(FlexwireError, match="is a table of something else; choose another"):
+    with pytest.raises(FlexwireError, match="is not a table of this output; choose another"):
         register_tables(database, other, PLACE)
 
 
@@ -113,7 +113,7 @@ def test_delta_and_iceberg_tables_are_not_registered_by_mistake(
     # The error was raised before anything was decoded.
     assert not (delta / "tables").exists()
     analyze(captures, iceberg, spark=database, format="iceberg")
-    with pytest.raises(FlexwireError, match="which are in their catalog already"):
+    with pytest.raises(FlexwireError, match="which are already in a catalog"):
         register_tables(database, iceberg, PLACE)
 
 
@@ -143,5 +143,5 @@ def test_a_catalog_that_would_end_with_our_session_is_refused(tmp_path: Path) ->
     command += ["--out", str(out), "--register", "spark_catalog.kafka", "--master", "local[1]"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode != 0
-    assert "spark_catalog is in the memory of this session" in done.stderr
+    assert "spark_catalog exists only in the memory of this session" in done.stderr
     assert not (out / "tables").exists()

@@ -128,7 +128,7 @@ def test_a_worker_has_the_memory_that_it_was_given_and_no_more(
     assert bounded.ask("tests.spark.on_cluster:address_space") == 1 << 30
     out = tmp_path / "out"
     assert bounded.ask(FAULTY, str(out), str(flags), 2, "greedy", "512m", "1g") == (
-        "AnalysisError: Writing: a Python worker ran out of memory; it had 1g, so increase it: "
+        "AnalysisError: Writing: a Python worker ran out of memory; the limit was 1g: use "
         '--worker-memory 2g, or worker_memory="2g" in Python'
     )
     # Java continues, and tasks that need less memory succeed.

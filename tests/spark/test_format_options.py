@@ -40,7 +40,7 @@ def test_options_of_spark_s_own_source_mean_the_same() -> None:
     theirs = {**PATH, "Subscribe": "orders,clicks", "kafka.isolation.level": "read_committed"}
     ours = {**PATH, "topic": "orders,clicks", "isolation": "read_committed"}
     assert KafkaLogOptions.parse(theirs) == KafkaLogOptions.parse(ours)
-    with pytest.raises(ArgumentError, match="subscribe and topic are one option"):
+    with pytest.raises(ArgumentError, match="subscribe and topic are the same option"):
         KafkaLogOptions.parse({**theirs, "topic": "payments"})
 
 

@@ -244,7 +244,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Gro
     went_on = 0
     for part in parts:
         notes = analyze(part, out, spark=spark, answers=[], **how).notes
-        went_on += any("on from the analysis before" in note for note in notes)
+        went_on += any("from the previous analysis" in note for note in notes)
     # Both captures, with three files each, continued twice.
     assert went_on >= 4
     return Grown(Asked(open_tables(spark, alone)), Asked(open_tables(spark, out)), out, alone)
@@ -310,7 +310,7 @@ def test_iceberg_tables_go_on_as_delta_tables_do(spark: SparkSession, tmp_path: 
     for file in files:
         for form, place in out.items():
             done = analyze([file], place, spark=spark, answers=[], format=form, append=True)
-            assert file == files[0] or "on from the analysis before" in done.notes[0]
+            assert file == files[0] or "from the previous analysis" in done.notes[0]
     delta, iceberg = (open_tables(spark, place) for place in out.values())
     for name in ("frames", "connections", "records"):
         rows = getattr(iceberg, name).drop(ANALYSIS, BEGAN_IN)
@@ -332,7 +332,7 @@ def test_an_hour_that_is_done_again_says_the_same(spark: SparkSession, tmp_path:
         if again:
             staging.undo(DeltaTables(OutputDirectory(str(out))), done.report.parent.name)
             done = analyze([files[-1]], out, **how)
-        assert "on from the analysis before" in done.notes[0]
+        assert "from the previous analysis" in done.notes[0]
         tables = open_tables(spark, out)
         kept = [getattr(tables, name).drop(*of_run) for name in ("frames", "connections")]
         found.append([sorted(map(repr, table.collect())) for table in kept])

@@ -51,4 +51,4 @@ def test_spark_reads_what_flexwire_reads(spark: SparkSession, tmp_path: Path) ->
     others = [line for line in said if line not in tables]
     assert files > 1
     assert others[:3] == [f"in: {frames} of {frames}", "early: 0 in 0 files", "files: 1"]
-    assert others[3].startswith("refused: kafka.frames has rows that were deleted beside their")
+    assert others[3].startswith("refused: kafka.frames has delete files; merge")

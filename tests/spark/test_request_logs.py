@@ -253,7 +253,7 @@ def test_the_ids_of_so_many_connections_are_kept_and_the_others_are_counted(
     with patch.object(request_log_job, "MOST_CONNECTIONS", 3):
         analysis = analyze([path], tmp_path / "out", spark=spark)
     (note,) = [note for note in analysis.notes if "client's id" in note]
-    assert note.startswith("the lines of 2 connections that lack the client's id stay without it")
+    assert note.startswith("some lines of 2 connections remain without a client id")
     frames = output_of(tmp_path / "out").table("frames").to_pylist()
     lacking = {row["connection"][-2:] for row in frames if row["client_id"] is None}
     assert lacking == {"#3", "#4"}
@@ -267,7 +267,7 @@ def test_captures_beside_request_logs_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_brokers_own_log_alone_says_too_little(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(CaptureError, match="give the request log too"):
+    with pytest.raises(CaptureError, match="add the request log"):
         analyze([PLACE / "4.4.0-server.log"], tmp_path / "out", spark=spark)
 
 

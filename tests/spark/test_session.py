@@ -137,7 +137,7 @@ def test_a_column_that_is_called_so_is_no_lack_of_memory() -> None:
 
 def test_java_without_memory_is_not_taken_for_python() -> None:
     error = analysis_error("Writing", PythonException("java.lang.OutOfMemoryError: heap"), "2g")
-    assert str(error).startswith("Writing: Java ran out of memory; it had 2g, so increase it: ")
+    assert str(error).startswith("Writing: Java ran out of memory; the limit was 2g: use ")
 
 
 def test_web_pages_of_a_cluster_are_left_as_they_are_configured() -> None:

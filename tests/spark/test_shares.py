@@ -76,7 +76,7 @@ def test_appended_analyses_in_shares_write_what_those_of_one_task_write(
         out = tmp_path / f"out{shares}"
         for some in (files[:3], files[3:]):
             done = analyze([one.name for one in some], out, **how)
-        assert "from the analysis before" in done.notes[0]
+        assert "from the previous analysis" in done.notes[0]
     assert ran == [3, 3]
     rows = [rows_of(tmp_path / f"out{shares}") for shares in (1, 3)]
     assert rows[0] == rows[1]

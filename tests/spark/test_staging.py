@@ -248,7 +248,7 @@ def test_a_second_analysis_into_the_same_directory_is_refused(out: Path) -> None
     with local_staging(out) as first:
         write(first.new, NEW)
         with (
-            pytest.raises(FlexwireError, match=r"another analysis writes to .*out; wait until"),
+            pytest.raises(FlexwireError, match=r"another analysis is writing to .*out; wait until"),
             local_staging(out),
         ):
             pytest.fail("two at once")
@@ -324,7 +324,7 @@ def test_what_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "_SECONDS_BETWEEN", 0)
     with monkeypatch.context() as patched:
         patched.setattr("shutil.rmtree", lambda *_, **__: None)
-        told = pytest.raises(FlexwireError, match=r"remove .*unfinished-dead: it is of an analysis")
+        told = pytest.raises(FlexwireError, match=r"remove .*unfinished-dead: this directory of an")
         with told, local_staging(tmp_path):
             pytest.fail("it is still there")
 

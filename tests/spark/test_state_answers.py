@@ -204,12 +204,12 @@ def test_what_an_older_release_answered_lacks_only_new_columns(done: Analysis) -
     assert given.rows.drop_columns(["later"]) == done.output.table("answers/group_state")
     # A table with other columns is not used as a stored answer.
     other = replace(answer, columns=(Column("other", pa.string(), "new"), *answer.columns))
-    with pytest.raises(ArgumentError, match="an analysis that has answered group_state"):
+    with pytest.raises(ArgumentError, match="an analysis that stored group_state"):
         stored_answers(str(done.output.place), [other])
 
 
 def test_what_was_not_asked_of_internal_topics_is_not_nothing(done: Analysis) -> None:
-    with pytest.raises(ArgumentError, match="an analysis that has answered tiered_storage"):
+    with pytest.raises(ArgumentError, match="an analysis that stored tiered_storage"):
         stored_answers(str(done.output.place), SOME)
     every = {one.answer.name for one in stored_answers(str(done.output.place), "all")}
     assert "group_state" in every

@@ -86,5 +86,5 @@ def test_two_masters_are_refused(shaped: list[str], tmp_path: Path) -> None:
     done = submit(tmp_path / "home", "--master", "local[1]", *program)
     assert done.returncode == 1
     told = done.stdout + done.stderr  # one sends a message to the other
-    assert "spark-submit says where Spark runs, so leave the master 'local[2]' out" in told
+    assert "spark-submit already sets the master, so leave out 'local[2]'" in told
     assert not out.exists()

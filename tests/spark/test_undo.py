@@ -208,4 +208,4 @@ def test_the_command_says_what_it_does(tables: GrownTables) -> None:
     assert plain(tables) == 1
     refused = CliRunner().invoke(app, command)
     assert refused.exit_code != 0
-    assert "only the last analysis can be taken out" in str(refused.exception or refused.output)
+    assert "only the last analysis can be removed" in str(refused.exception or refused.output)

@@ -131,7 +131,7 @@ def test_what_is_not_a_capture_fails_the_analysis_unless_it_is_skipped(
     given = [*captures, *wrong]
     with pytest.raises(CaptureError, match=r"notes\.pcap: neither .*--skip-unreadable") as raised:
         analyze(given, tmp_path / "out", spark=spark)
-    assert "nor can 1 other, of 4 files" in str(raised.value)
+    assert "and 1 other, out of 4 files" in str(raised.value)
     assert not (tmp_path / "out").exists()
     done = analyze(given, tmp_path / "out", spark=spark, skip_unreadable=True)
     assert done.facts.unreadable_files == 2
@@ -228,7 +228,7 @@ def test_one_error_says_how_many_files_cannot_be_read() -> None:
     assert (found.count, len(found.shown)) == (1000, SHOWN)
     assert found.shown[0] == UnreadableFile("0000.pcap", "no")
     with pytest.raises(
-        CaptureError, match=r"0000\.pcap: no; .* nor can 999 others, of 5,000 files"
+        CaptureError, match=r"0000\.pcap: no; .* and 999 others, out of 5,000 files"
     ):
         found.check(5000, skip=False)
     found.check(5000, skip=True)

@@ -373,12 +373,12 @@ def test_what_is_gone_or_cut_off_before_it_was_read_is_an_error_or_left_out(
         if lenient:
             assert follower.latest(query.offset) == query.offset
             continue
-        with pytest.raises(CaptureError, match=r"bytes, and was read up to byte .*failOnDataLoss"):
+        with pytest.raises(CaptureError, match=r"bytes, but was read up to byte .*failOnDataLoss"):
             follower.latest(query.offset)
     # The state of continuing connections cannot be computed again.
     query.restart()
     second.unlink()
-    with pytest.raises(CaptureError, match="is gone, and is to be read up to byte"):
+    with pytest.raises(CaptureError, match="is gone, but must be read up to byte"):
         query._follower.stretches(query.offset, query.offset)
 
 

@@ -266,7 +266,7 @@ def test_a_lost_state_is_told_and_the_analysis_begins_anew(lost: str, tmp_path: 
         asked = replace(asked, show_credentials=False)
     found = analyzed_after(asked)
     alone = analyzed_after(replace(asked, continuation=Continuation("second")))
-    assert "the state of the analysis before cannot be used" in (found.begins_anew or "")
+    assert "the state of the previous analysis cannot be used" in (found.begins_anew or "")
     assert found.connections == alone.connections
     assert found.state == alone.state != state
 

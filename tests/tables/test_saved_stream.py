@@ -204,7 +204,7 @@ def only_state(tmp_path: Path) -> Path:
 
 OTHERS = {
     "other brokers": (replace(SHOWN, brokers=BrokerEnds.parse([9092], [])), EVERYTHING),
-    "choice about credentials": (ASKED, EVERYTHING),
+    "setting for credentials": (ASKED, EVERYTHING),
     "another release of the captured": (replace(SHOWN, release="3.9.2"), EVERYTHING),
     "other rows": (SHOWN, RowFilter(RECORDS)),
 }
@@ -220,7 +220,7 @@ def test_a_state_that_cannot_be_used_is_told_and_files_are_read_again(
     asked, wanted = OTHERS.get(lost, (SHOWN, EVERYTHING))
     if lost == "gone":
         state.unlink()
-        reason = "there is none"
+        reason = "no state was saved"
     elif lost == "damaged":
         state.write_bytes(data[:-1])
     elif lost == "cut off":
@@ -255,7 +255,7 @@ def test_a_state_of_another_catalog_is_not_used(
         assert catalog().digest
     finally:
         use_catalog(None)
-    assert "it was written with another catalog" in caplog.text
+    assert "the state was written with another catalog" in caplog.text
     assert catalog().digest == ""
 
 

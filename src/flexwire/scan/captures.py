@@ -93,10 +93,10 @@ class CaptureScan:
         if self.message is not None:
             catalog().entry(to_text(self.message, "message"))
         if self.rows == MESSAGES and self.message is None:
-            raise refuse("message", "the message whose rows they are", self.message)
+            raise refuse("message", "a message name for rows of messages", self.message)
         for name, others in _NARROWING.items():
             if getattr(self, name) is not None and self.rows not in others:
-                raise ArgumentError(f"{name} is for rows of {', '.join(others)}, not {self.rows}")
+                raise ArgumentError(f"{name} filters only {', '.join(others)}, not {self.rows}")
         for flag in ("show_credentials", "record_bytes", "skip_unreadable", "accept_sampled"):
             to_flag(getattr(self, flag), flag)
 
@@ -150,7 +150,7 @@ _NARROWING: Final = {
 def _texts(values: Iterable[str] | None, name: str) -> frozenset[str] | None:
     if values is None:
         return None
-    return frozenset(to_text(value, name) for value in to_list(values, name, "a list of texts"))
+    return frozenset(to_text(value, name) for value in to_list(values, name, "a list of strings"))
 
 
 def read_capture(

@@ -185,7 +185,8 @@ class Analysis:
     def _path(self, name: str) -> Path:
         if self.output.place.path is None:
             raise FlexwireError(
-                f"{self.output.where(name)} is in a store, and has no path; `output` reads it"
+                f"{self.output.where(name)} is in an object store and has no local path; use "
+                "`output`"
             )
         return Path(self.output.where(name))
 
@@ -261,7 +262,9 @@ def _start(
     spark: SparkSession | None, master: str | None, memory: str, worker_memory: str | None
 ) -> SessionStart:
     if spark is not None and master is not None:
-        raise ArgumentError(f"spark is a session, so leave the master {short(master)} out")
+        raise ArgumentError(
+            f"the given Spark session already has a master, so leave out {short(master)}"
+        )
     where = None if master is None else to_text(master, "master")
     return SessionStart(where, memory, worker_memory)
 

@@ -165,7 +165,7 @@ def _start_once(options: str) -> None:
 
     spark = session(conf={JAVA_OPTIONS: options})
     if spark.sparkContext.parallelize(range(1), 1).map(abs).collect() != [0]:
-        raise AssertionError("a task of Spark gives what it was given")
+        raise AssertionError("a Spark task did not return its input")
     for is_compiled in ("false", "true"):
         spark.conf.set("spark.sql.codegen.wholeStage", is_compiled)
         spark.conf.set("spark.sql.adaptive.enabled", is_compiled)
@@ -189,7 +189,7 @@ def _query(spark: SparkSession) -> None:
         spark.read.parquet(scratch).createOrReplaceTempView("flexwire_rows")
         rows_read = spark.sql(_QUERY).toArrow()
     if rows_read.num_rows == 0:
-        raise AssertionError("a query of Spark gives what was written")
+        raise AssertionError("a Spark query returned no rows")
 
 
 if __name__ == "__main__":

@@ -414,10 +414,10 @@ def gzip_note(files: Sequence[InputFile]) -> tuple[str, ...]:
     largest = max(large, key=lambda file: file.size)
     others = f" and {len(large) - 1:,} more" if len(large) > 1 else ""
     text = (
-        f"{largest.name}{others}: one task each, because a gzip'd file can only be read from its "
-        "start."
+        f"{largest.name}{others}: one task reads each file, because a gzipped file can only be "
+        "read from its start."
     )
-    return (f"{text} If a large file is unpacked, many tasks read it.",)
+    return (f"{text} Many tasks can read a large file if you unpack it.",)
 
 
 def continuation_notes(summary: SurveySummary) -> tuple[str, ...]:
@@ -426,11 +426,11 @@ def continuation_notes(summary: SurveySummary) -> tuple[str, ...]:
     if summary.begins_anew is not None:
         notes.append(f"{summary.begins_anew[:1].upper()}{summary.begins_anew[1:]}.")
     elif summary.went_on:
-        who = plural(summary.went_on, "connection goes", "connections go")
-        notes.append(f"{who} on from the analysis before.")
+        who = plural(summary.went_on, "connection continues", "connections continue")
+        notes.append(f"{who} from the previous analysis.")
     if summary.held_bytes:
         held = human_bytes(summary.held_bytes)
-        notes.append(f"{held} of frames that had not ended are left for the next analysis.")
+        notes.append(f"{held} of unfinished frames are left for the next analysis.")
     return tuple(notes)
 
 
@@ -438,8 +438,8 @@ def answer_notes(facts: Facts) -> tuple[str, ...]:
     """Return notes on omissions of the audit, and on the time, failures and cuts of answers."""
     failed = (f"Not answered: {question.reason}" for question in facts.unanswered)
     cut = (
-        f"The answer {answer.name} has {answer.rows:,} rows; its table and CSV have the first "
-        f"{answer.rows - answer.left_out:,}."
+        f"The answer {answer.name} has {answer.rows:,} rows; its table and CSV file contain the "
+        f"first {answer.rows - answer.left_out:,}."
         for answer in facts.answers
         if answer.left_out
     )

@@ -52,7 +52,7 @@ def register_tables(spark: SparkSession, out: str | Path, database: str) -> list
     place = to_database(database, "database")
     output = output_of(out)
     if is_iceberg(output.root):
-        raise FlexwireError(f"{output.root} has Iceberg tables, which are in their catalog already")
+        raise FlexwireError(f"{output.root} holds Iceberg tables, which are already in a catalog")
     kind = DELTA if is_delta(output.root) else PARQUET
     check_session(spark, place, kind)
     columns: dict[str, StructType | None] = {}
@@ -81,13 +81,13 @@ def check_session(
     """
     if is_ours and is_in_memory(spark, place):
         raise FlexwireError(
-            f"{place.catalog} is in the memory of this session, and its tables would be gone with "
-            f"it; give Spark a metastore, by spark-submit --conf {_IMPLEMENTATION}=hive"
+            f"{place.catalog} exists only in the memory of this session, so its tables would be "
+            f"lost at the end; set up a metastore, with spark-submit --conf {_IMPLEMENTATION}=hive"
         )
     if kind == DELTA and place.catalog == _SESSION and not spark.conf.get(_DELTA_CATALOG, ""):
         raise FlexwireError(
-            "Delta tables are registered by Delta's connector; give Spark its jar, and set "
-            f"{_DELTA_CATALOG}=org.apache.spark.sql.delta.catalog.DeltaCatalog"
+            "Delta tables can only be registered with Delta's Spark connector; add its jar, and "
+            f"set {_DELTA_CATALOG}=org.apache.spark.sql.delta.catalog.DeltaCatalog"
         )
 
 
@@ -102,7 +102,7 @@ def registration_note(spark: SparkSession, place: DatabaseName, names: Sequence[
     """Return the note about registered tables, ready to print."""
     note = f"{plural(len(names), 'table')} registered in {place}"
     if is_in_memory(spark, place):
-        note += ", a catalog in memory that ends with this session"
+        note += ", an in-memory catalog that ends with this session"
     return note
 
 
@@ -121,7 +121,8 @@ def _register(
             told = _describe(spark, full)
             if not _is_own(told, out):
                 raise FlexwireError(
-                    f"{full} is a table of something else; choose another database, or drop it"
+                    f"{full} is not a table of this output; choose another database, or drop this "
+                    "table"
                 )
             is_there = _location(told) == where[name]
             if is_there and (schema is None or spark.table(full).schema == schema):

@@ -134,8 +134,8 @@ def analysis_error(
         return AnalysisError(reason).under(OUT_OF_MEMORY)
     if _CRASHED in messages:
         return AnalysisError(
-            f"{stage}: a Python worker was killed during its work; the system does so when it runs "
-            f"out of memory, and then {_worker_remedy(memory, None)}"
+            f"{stage}: a Python worker was killed, which the operating system does when memory "
+            f"runs out; {_worker_remedy(memory, None)}"
         ).under(WORKER_KILLED)
     if causes:
         name, message = causes[-1]
@@ -148,8 +148,9 @@ def analysis_error(
         return AnalysisError(f"{stage}: {text[ours.end() :]}").under(condition)
     if _DISK_FULL in text:
         return AnalysisError(
-            f"{stage}: a disk is full: that of the output, or that of {local_directory()}, where "
-            f"Spark keeps its working data ({LOCAL_DIRS} or TMPDIR changes this place): {text}"
+            f"{stage}: a disk is full: the disk of the output, or of {local_directory()}, where "
+            f"Spark keeps its working data (to use another directory, set {LOCAL_DIRS} or "
+            f"TMPDIR): {text}"
         ).under(DISK_FULL)
     return AnalysisError(f"{stage}: Spark failed with {text}").under(condition)
 
@@ -180,12 +181,12 @@ def _java_exit_code() -> int | None:
 def _remedy(memory: str | None) -> str:
     if memory is None:
         return "start the Spark session with more spark.driver.memory"
-    return f"it had {memory}, so increase it: {_options('memory', memory)}"
+    return f"the limit was {memory}: use {_options('memory', memory)}"
 
 
 def _worker_remedy(memory: str | None, worker_memory: str | None) -> str:
     if worker_memory is not None:
-        return f"it had {worker_memory}, so increase it: {_options('worker_memory', worker_memory)}"
+        return f"the limit was {worker_memory}: use {_options('worker_memory', worker_memory)}"
     if memory is not None:
         return "run fewer tasks at the same time, or use a machine with more memory"
     return (

@@ -55,8 +55,8 @@ def output_directory(out: str | Path) -> OutputDirectory:
     text = str(out)
     if scheme_of(text) == "memory":
         raise StorageError(
-            "expected a directory or a store that every process sees; memory:// is visible "
-            "to only one",
+            "expected a directory or an object store that every process can read; memory:// is "
+            "visible to only one process",
             url=shown(text),
         )
     return OutputDirectory(text)
@@ -94,7 +94,7 @@ def begin_output(
     if is_delta(out) or is_iceberg(out):
         kind, option = ("Delta", DELTA) if is_delta(out) else ("Iceberg", ICEBERG)
         raise FlexwireError(
-            f"{out} holds {kind} tables of other analyses; give --tables {option}, or choose "
+            f"{out} holds {kind} tables of other analyses; use --tables {option}, or choose "
             "another --out"
         )
     with store_staging(out) if out.path is None else local_staging(out.path) as staging:
@@ -117,10 +117,10 @@ def output_notes(staging: Staging) -> tuple[str, ...]:
     notes = []
     if known := len(staging.known_files):
         are = "1 file is" if known == 1 else f"{known:,} files are"
-        notes.append(f"{are} in {staging.out} already, so only the others were added")
+        notes.append(f"{are} in {staging.out} already, so only the other files were added")
     if growing := len(staging.growing_files):
         are = "1 file is" if growing == 1 else f"{growing:,} files are"
-        notes.append(f"{are} still being written, and left for the next analysis")
+        notes.append(f"{are} still being written and will be read by the next analysis")
     return (*notes, *staging.log_notes, *staging.notes)
 
 

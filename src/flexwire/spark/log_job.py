@@ -126,7 +126,9 @@ def plan_logs(
     everything = logs_among(files, LogQuery(replicas="all"))
     logs = logs_among(files, LogQuery())
     if not logs:
-        reason = "the files have the names of log segments, but a broker would read none of them"
+        reason = (
+            "the files are named like log segments, but a broker would not read any of these files"
+        )
         raise CaptureError(reason, source=files[0].name)
     segments = tuple(segment.log for log in logs for segment in log.segments)
     size = task_bytes(sum(segment.size + _OPENING for segment in segments), tasks_at_once)

@@ -219,8 +219,8 @@ class SeenConnections:
 def _forgotten_note(count: int) -> tuple[str, ...]:
     if not count:
         return ()
-    text = f"{plural(count, 'connection')} will begin anew in the next analysis"
-    return (f"{text}: at most {MOST_CONTINUED:,} connections continue.",)
+    text = f"{plural(count, 'connection')} will start over in the next analysis"
+    return (f"{text}: at most {MOST_CONTINUED:,} connections can continue.",)
 
 
 def grow_request_logs(
@@ -242,14 +242,14 @@ def grow_request_logs(
 
 
 def _read_state(place: OutputDirectory) -> LoggedState:
-    reason = "it is not there"
+    reason = "the file is missing"
     if place.exists(LOGGED_STATE):
         try:
             return unpack(place.read(LOGGED_STATE), LoggedState)
         except SavedStateError as error:
             reason = str(error)
     raise FlexwireError(
-        f"{place.child(LOGGED_STATE)} cannot be used: {reason}. It says which lines of request "
-        "logs are in the tables, and without it lines could be added twice; choose another --out "
-        "for request logs"
+        f"{place.child(LOGGED_STATE)} cannot be used: {reason}. This file shows which lines of "
+        "request logs are in the tables. Without this file, lines could be added twice; choose "
+        "another --out for request logs"
     )

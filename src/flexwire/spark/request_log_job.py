@@ -91,7 +91,7 @@ class RequestLogPlan:
 def check_request_logs(files: Sequence[RequestLogFile]) -> None:
     """Raise `CaptureError` if all files contain logs of another kind."""
     if files and all(file.is_server_log for file in files):
-        reason = "give the request log too: a broker's own log shows only refused requests"
+        reason = "add the request log: the server log of a broker shows only refused requests"
         raise CaptureError(reason, source=files[0].source.name)
 
 
@@ -119,9 +119,9 @@ def undivided_note(files: Sequence[RequestLogFile]) -> tuple[str, ...]:
     largest = max(large, key=lambda file: file.weight)
     others = f" and {len(large) - 1:,} more" if len(large) > 1 else ""
     text = (
-        f"{largest.source.name}{others}: one task each, because a gzip'd file can only be read "
-        "from its start, and a container splits a line into several envelopes. If a large file "
-        "is unpacked and has no envelopes, many tasks read it."
+        f"{largest.source.name}{others}: one task reads each file, because a gzipped file can "
+        "only be read from its start, and a container log can split a line into several "
+        "envelopes. Many tasks can read a large file if you unpack it and it has no envelopes."
     )
     return (text,)
 
@@ -255,8 +255,8 @@ def _ids_of_lines_without(sums: AnalysisSums) -> tuple[dict[str, LoggedIds], tup
     if not beyond:
         return ids, ()
     note = (
-        f"the lines of {plural(beyond, 'connection')} that lack the client's id stay without it: "
-        f"the ids of at most {MOST_CONNECTIONS:,} connections are kept"
+        f"some lines of {plural(beyond, 'connection')} remain without a client id: to fill in "
+        f"missing ids, flexwire remembers the ids of at most {MOST_CONNECTIONS:,} connections"
     )
     return ids, (note,)
 

@@ -94,7 +94,7 @@ def session(
         return running
     if master is not None and (is_submitted() or _REMOTE in os.environ):
         origin = "spark-submit" if is_submitted() else _REMOTE
-        raise ArgumentError(f"{origin} says where Spark runs, so leave the master {master!r} out")
+        raise ArgumentError(f"{origin} already sets the master, so leave out {master!r}")
     remote = remote_of(master)
     if remote is not None:
         return _connected(app_name, remote, conf or {})

@@ -92,7 +92,7 @@ class SealedKeys:
                 data[:_NONCE_BYTES], data[_NONCE_BYTES:], None
             )
         except (primitives.invalid, ValueError):
-            reason = "something else wrote it"
+            reason = "the file was changed after the driver wrote it"
             raise StorageError(reason, url=str(self.directory.child(_KEYS))) from None
         # The key of this job encrypted these bytes.
         keys: KeyLog = pickle.loads(packed)  # noqa: S301 - we wrote these bytes ourselves
@@ -117,7 +117,9 @@ def open_captures(
     ``shares`` is the number of tasks. Raises `CaptureError` for a file that is not a capture.
     """
     if not files:
-        raise CaptureError("a key log needs captures, but the input contains none", source=keys[0])
+        raise CaptureError(
+            "a key log needs captures, but the input contains no captures", source=keys[0]
+        )
     key_logs = read_key_logs(keys)
     if out.path is not None:
         make_private_directory(out.path.parent)
@@ -126,7 +128,7 @@ def open_captures(
     try:
         opened = _open(spark, OutputDirectory(str(scratch)), files, key_logs, shares)
         if not opened.paths:
-            raise CaptureError("no packet in the captures", source=files[0].name)
+            raise CaptureError("the captures contain no packets", source=files[0].name)
         yield list_captures(opened.paths), opened
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -216,17 +216,17 @@ class CaptureFollower:
                 continue
             self._whole.pop(name, None)
             if self._sizes.get(name, 0) > begin:
-                self._lose(name, f"it is gone, and was read up to byte {begin} only")
+                self._lose(name, f"the file is gone, but was read only up to byte {begin}")
 
     def _is_cut(self, file: InputFile, begin: int) -> bool:
         if file.size >= begin:
             return False
-        self._lose(file.name, f"it has {file.size} bytes, and was read up to byte {begin}")
+        self._lose(file.name, f"the file has {file.size} bytes, but was read up to byte {begin}")
         return True
 
     def _lose(self, name: str, reason: str) -> None:
         if self._fails_on_loss:
-            reason = f"{reason}; to continue with what is left, set failOnDataLoss to false"
+            reason = f"{reason}; to continue with the remaining data, set failOnDataLoss to false"
             raise CaptureError(reason, source=name).under(DATA_LOST)
         _LOGGER.warning("%s: %s", name, reason)
 
@@ -260,7 +260,7 @@ class CaptureFollower:
             self._states.keep(start, end, SavedStream(files, self._state).to_bytes())
         except (SavedStateError, StorageError) as error:
             _LOGGER.warning(
-                "the state of the stream is not kept, so a restart reads the files again: %s",
+                "cannot save the state of the stream, so a restart reads the files again: %s",
                 error,
             )
 
@@ -271,15 +271,15 @@ class CaptureFollower:
         try:
             data = self._states.read(offset)
             if data is None:
-                raise SavedStateError("there is none at this offset")  # noqa: TRY301 - reported like other errors
+                raise SavedStateError("no state was saved for this offset")  # noqa: TRY301 - reported like other errors
             saved = SavedStream.from_bytes(data, self._request, self._row_filter)
             if saved.offset != offset:
-                raise SavedStateError("it belongs to another offset")  # noqa: TRY301 - as above
+                raise SavedStateError("the state belongs to another offset")  # noqa: TRY301 - as above
             self._check_complete(saved)
         except (SavedStateError, StorageError) as error:
             self._refused = dict(offset)
             _LOGGER.warning(
-                "the saved state of the stream is not used, so the files are read again: %s",
+                "cannot use the saved state of the stream, so the files are read again: %s",
                 error,
             )
             return False
@@ -301,10 +301,10 @@ class CaptureFollower:
             return
         sizes = {file.name: file.size for file in self._list_files()}
         if all(sizes.get(name, -1) >= file.read for name, file in saved.files.items()):
-            raise SavedStateError("it lacks bytes of unfinished frames that may be credentials")
+            raise SavedStateError("the state does not include bytes that may be credentials")
         _LOGGER.warning(
-            "the saved state of the stream lacks bytes of unfinished frames that may be "
-            "credentials, and files are gone, so these frames will lack them"
+            "the saved state of the stream does not include bytes that may be credentials, and "
+            "some files are gone, so these bytes are missing from unfinished frames"
         )
 
     def _last_known(self) -> FileOffsets:
@@ -344,7 +344,7 @@ class CaptureFollower:
         files = {file.name: file for file in self._files.find(self._paths)}
         for name in end.keys() - files.keys():
             if end[name] > start.get(name, 0):
-                self._lose(name, f"it is gone, and is to be read up to byte {end[name]}")
+                self._lose(name, f"the file is gone, but must be read up to byte {end[name]}")
         builder = _StretchBuilder(self._request, self._state, makes_stretches=makes_stretches)
         for name, file in files.items():
             stop = end.get(name, 0)
@@ -358,8 +358,8 @@ class CaptureFollower:
 
 
 SAMPLED: Final = (
-    "the file says that it holds only a part of the traffic: set acceptSampled to true to read it, "
-    "and remember that all counts cover only this part"
+    "the file states that it contains only a part of the traffic: set acceptSampled to true to "
+    "read it, and remember that all counts cover only this part"
 )
 """The reason why such a capture is read only on request."""
 

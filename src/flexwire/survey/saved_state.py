@@ -202,7 +202,7 @@ class SavedState:
                 flows.files[assembler.key] = one.file
             pairing = pairing_of(record.pending, show_credentials=record.show_credentials)
         except (ValueError, FlexwireError) as error:
-            raise SavedStateError(f"it is damaged: {error}") from None
+            raise SavedStateError(f"the state is damaged: {error}") from None
         instances = {
             name: GivenInstance(*msgspec.structs.astuple(given))
             for name, given in record.instances.items()
@@ -221,10 +221,10 @@ def pack(record: SavedRecord) -> bytes:
     try:
         data = msgspec.msgpack.encode(record)
     except UnicodeEncodeError as error:
-        raise SavedStateError(f"the name of a file is not text: {error.object!r}") from None
+        raise SavedStateError(f"a file name cannot be encoded as UTF-8: {error.object!r}") from None
     if len(data) > MOST_STATE_BYTES:
         raise SavedStateError(
-            f"it has {len(data):,} bytes, and at most {MOST_STATE_BYTES:,} are kept"
+            f"the state has {len(data):,} bytes, but at most {MOST_STATE_BYTES:,} can be saved"
         )
     packed = bytes(zstd.compress(data, _LEVEL))
     digest = hashlib.sha256(packed).digest()[:16]
@@ -252,21 +252,23 @@ def _within(kind: object) -> Iterator[type[SavedRecord]]:
 def unpack(data: bytes, kind: type[T]) -> T:
     """Return the record in the content of a file. Raises `SavedStateError` if it cannot be read."""
     if len(data) < _HEAD.size:
-        raise SavedStateError("it is cut off")
+        raise SavedStateError("the state is cut off")
     magic, number, fields, digest, size = _HEAD.unpack_from(data)
     packed = data[_HEAD.size :]
     if magic != _MAGIC:
-        raise SavedStateError("it is not a state of flexwire")
+        raise SavedStateError("the file is not a saved state of flexwire")
     if number != _FORMAT or fields != layout(kind):
-        raise SavedStateError("another release of flexwire wrote it")
+        raise SavedStateError("another release of flexwire wrote the state")
     if digest != hashlib.sha256(packed).digest()[:16]:
-        raise SavedStateError("it is damaged")
+        raise SavedStateError("the state is damaged")
     if size > MOST_STATE_BYTES:
-        raise SavedStateError(f"it has {size:,} bytes, and at most {MOST_STATE_BYTES:,} are read")
+        raise SavedStateError(
+            f"the state has {size:,} bytes, but at most {MOST_STATE_BYTES:,} can be read"
+        )
     whole = bytearray(size)
     try:
         if zstd.decompress_into(packed, whole) != size:
-            raise SavedStateError("it is damaged")
+            raise SavedStateError("the state is damaged")
         return msgspec.msgpack.decode(whole, type=kind)
     except (DecompressionError, msgspec.DecodeError, RecursionError) as error:
-        raise SavedStateError(f"it is damaged: {error}") from None
+        raise SavedStateError(f"the state is damaged: {error}") from None

@@ -173,9 +173,11 @@ class SavedStream:
         )
         state, held_bytes, is_complete = saved.recorded(MOST_HELD_BYTES)
         if len(state.assemblers) > MOST_PAUSED:
-            raise SavedStateError(f"it has more than {MOST_PAUSED:,} open connections")
+            raise SavedStateError(f"the state has more than {MOST_PAUSED:,} open connections")
         if held_bytes > MOST_STATE_BYTES:
-            raise SavedStateError(f"it holds {held_bytes:,} bytes of unfinished frames")
+            raise SavedStateError(
+                f"the state holds too many bytes of unfinished frames: {held_bytes:,}"
+            )
         record = FollowedRecord(
             request.release,
             catalog().digest,
@@ -205,7 +207,7 @@ class SavedStream:
         said = (saved.software, saved.instances, record.evidence, record.proven)
         waits = {one.name for one in record.state.pending}
         if not waits.union(*said) <= set(saved.flows.open_names()):
-            raise SavedStateError("it is damaged: name of a connection")
+            raise SavedStateError("the state is damaged: it lacks the name of a connection")
         state = FollowerState(request, row_filter)
         vars(state).update(
             _flows=saved.flows,
@@ -231,10 +233,10 @@ def _check_options(record: FollowedRecord, request: AnalysisRequest, row_filter:
     try:
         brokers = BrokerEnds.parse(record.state.ports, record.state.ends)
     except ValueError as error:
-        raise SavedStateError(f"it is damaged: {error}") from None
+        raise SavedStateError(f"the state is damaged: {error}") from None
     same = {
         "other brokers or ports": brokers == request.brokers,
-        "another choice about credentials": (
+        "another setting for credentials": (
             record.state.show_credentials == request.show_credentials
         ),
         "another release of the captured brokers": record.release == request.release,
@@ -244,7 +246,7 @@ def _check_options(record: FollowedRecord, request: AnalysisRequest, row_filter:
     }
     for what, is_same in same.items():
         if not is_same:
-            raise SavedStateError(f"it was written with {what}")
+            raise SavedStateError(f"the state was written with {what}")
 
 
 def _record_of(name: str, file: FollowedFile) -> FileRecord:
@@ -288,7 +290,7 @@ def _file_of(record: FileRecord) -> FollowedFile:
     if kept is None:
         return FollowedFile(record.read, record.begins_us, None)
     if kept.offset > record.read or (kept.section is not None and kept.pcap is not None):
-        raise SavedStateError("it is damaged: position in a file")
+        raise SavedStateError("the state is damaged: a position in a file is invalid")
     position = FilePosition(
         record.name,
         kept.offset,
@@ -314,7 +316,7 @@ def _head_of(record: PositionRecord) -> Head | None:
         for one in section.interfaces
     ]
     if not all(one.per_second for one in interfaces):
-        raise SavedStateError("it is damaged: interface of a file")
+        raise SavedStateError("the state is damaged: an interface of a file is invalid")
     return SectionHead(section.order, tuple(interfaces), section.last_us)
 
 

@@ -198,10 +198,11 @@ def read_capture(
 STATE: Final = "state"
 """The name of the saved state in the directory of a run."""
 _LATE: Final = (
-    "these captures are older than the end of those in the tables, so they were analyzed separately"
+    "these captures are older than the end of the captures in the tables, so the new captures "
+    "were analyzed separately"
 )
 _LOST: Final = (
-    "the state of the analysis before cannot be used ({}), so continuing connections were cut"
+    "the state of the previous analysis cannot be used ({}), so its open connections were cut"
 )
 
 
@@ -247,7 +248,7 @@ def survey_after(request: AnalysisRequest, make: Make) -> Survey:
         result.state = before
         return _anew(result, _LATE)
     held = saved.count_held()
-    lost = f"; {human_bytes(held)} of frames that had not ended are left out" if held else ""
+    lost = f"; {human_bytes(held)} of unfinished frames are left out" if held else ""
     return _anew(result, _LATE + lost)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 200
 """The largest number of files for which the report gives the reasons."""
-REMEDY: Final = "analyze the rest with --skip-unreadable, skip_unreadable=True in Python"
+REMEDY: Final = "skip such files with --skip-unreadable (in Python: skip_unreadable=True)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,10 @@ class UnreadableFiles:
             reason = f"{reason}; none of the {files:,} files can be read"
         elif self.count < files:
             more = self.count - 1
-            others = f", nor can {more:,} other{'s' * (more > 1)}" if more else ""
+            others = f" and {more:,} other{'s' * (more > 1)}" if more else ""
             reason = (
-                f"{reason}; so it cannot be read{others}, of {files:,} files. Leave out what is "
-                f"not a capture, or {remedy}"
+                f"{reason}; cannot read this file{others}, out of {files:,} files. Leave out files "
+                f"that are not captures, or {remedy}"
             )
         raise CaptureError(reason, source=first.source)
 

@@ -34,7 +34,7 @@ MOST_HELD_BYTES: Final = 64 << 20
 """The largest number of bytes of unfinished frames in a state. The largest frames are left out
 first.
 """
-_WITHHELD: Final = "its bytes were withheld between two analyses"
+_WITHHELD: Final = "the bytes of this frame were withheld between two analyses"
 
 
 def withhold(

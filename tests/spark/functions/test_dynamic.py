@@ -67,7 +67,7 @@ def test_a_column_of_structs_is_what_each_is_by_itself() -> None:
 
 def test_one_that_is_too_large_is_our_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(variant, "MOST", 10)
-    with pytest.raises(EncodeError, match="14 bytes are more than the 10 of a Variant"):
+    with pytest.raises(EncodeError, match="14 bytes, but a Variant can hold at most 10"):
         struct_variants(pa.array([{"a": b"1234"}]))
 
 
@@ -83,8 +83,8 @@ def test_what_is_not_a_message_is_an_error_or_told_about() -> None:
     first, second, third = read(message_variants(PERMISSIVE, *given))
     assert first["_corrupt_record"]["reason"].startswith("no message 'Nothing'")
     assert second is None
-    assert third["_corrupt_record"]["reason"] == "no message is named"
-    with pytest.raises(ArgumentError, match="expected a column of text, got 'int64'"):
+    assert third["_corrupt_record"]["reason"] == "expected the name of a message, got null"
+    with pytest.raises(ArgumentError, match="expected a string column, got 'int64'"):
         message_variants(FAILFAST, given[0], given[2], given[2])
 
 

@@ -84,8 +84,8 @@ def test_parts_of_columns_and_nulls_within_are_pruned_too(sliced: int) -> None:
         ("topics.nam", r"fields: expected fields of topics \(error_code, name, .*, got 'nam'"),
         ("cluster_id.x", r"fields: expected fields of cluster_id \(it has none\), got 'x'"),
         ("topics.partitions.", r"fields of partitions \(.*\), got ''"),
-        ("topics,,brokers", "fields: expected names with commas between them"),
-        (",", "fields: expected names with commas between them"),
+        ("topics,,brokers", "fields: expected names separated by commas"),
+        (",", "fields: expected names separated by commas"),
     ],
 )
 def test_a_field_that_there_is_not_is_refused_with_those_there_are(

@@ -99,9 +99,9 @@ def test_payloads_come_without_their_length_where_that_is_said() -> None:
 
 
 WRONG = [
-    (b"", "a frame must begin with a length of 4 bytes, got 0"),
-    (b"\0\0\0\2a", "the frame declares 2 bytes and has 1"),
-    (b"\xff\xff\xff\xff", "the frame declares -1 bytes and has 0"),
+    (b"", "expected a length of 4 bytes at the start of the frame, got 0"),
+    (b"\0\0\0\2a", "the frame declares 2 bytes but contains 1"),
+    (b"\xff\xff\xff\xff", "the frame declares -1 bytes but contains 0"),
     (framed(b"\x7f\xff\0\0\0\0\0\0"), "has api key 32767"),
     (framed(REQUESTS[0][:9]), "bytes"),
 ]
@@ -132,9 +132,9 @@ def test_a_response_without_a_request_that_there_is_is_an_error(request_of: Any)
 
 def test_other_columns_are_refused() -> None:
     frame = pa.array([framed(REQUESTS[0])])
-    with pytest.raises(ArgumentError, match="data: expected a column of binary, got 'string'"):
+    with pytest.raises(ArgumentError, match="data: expected a binary column, got 'string'"):
         frames(FAILFAST, pa.array(["text"]))
-    with pytest.raises(ArgumentError, match="api_version: expected a column of integers"):
+    with pytest.raises(ArgumentError, match="api_version: expected an integer column"):
         frames(FAILFAST, frame, pa.array([3]), pa.array([1.5]))
 
 

@@ -102,7 +102,7 @@ def test_a_version_is_a_number_that_the_message_has() -> None:
 def test_the_field_for_errors_is_named_as_asked_for_and_no_other_has_its_name() -> None:
     kind = column_type("RequestHeader", chosen(mode="PERMISSIVE", columnNameOfCorruptRecord="Why"))
     assert [one.name for one in kind][-1] == "Why"
-    with pytest.raises(ArgumentError, match="a name of no other field, got 'client_id'"):
+    with pytest.raises(ArgumentError, match="a name that no other field has, got 'client_id'"):
         column_type(
             "RequestHeader", chosen(mode="PERMISSIVE", columnNameOfCorruptRecord="client_id")
         )

@@ -90,7 +90,7 @@ def test_what_cannot_be_one_is_our_error(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(EncodeError, match="the same as text"):
         to_variant({1: "a", "1": "b"})
     monkeypatch.setattr(variant, "MOST", 10)
-    with pytest.raises(EncodeError, match="more than the 10 of a Variant"):
+    with pytest.raises(EncodeError, match="a Variant can hold at most 10"):
         to_variant("x" * 11)
 
 

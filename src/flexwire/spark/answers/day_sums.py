@@ -85,7 +85,7 @@ class _NotRead:
     """A table from which no sums are computed, so that reading it would be a mistake."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise AssertionError(f"a part has read {name} of a table that it does not name")
+        raise AssertionError(f"an answer read {name} from a table that its sums do not list")
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,7 @@ def stored_answers(  # noqa: PLR0913 - these are the options of the command
     lacking = [answer for answer in chosen_answers if answer.asks and stored[answer.name] is None]
     if lacking and asked != ALL:
         name = lacking[0].name
-        of = f"an analysis that has answered {name}, because its tables have no internal topics"
+        of = f"an analysis that stored {name}, which cannot be computed from the tables"
         raise refuse("answers", of, out)
     chosen_answers = tuple(answer for answer in chosen_answers if answer not in lacking)
     if asked == ALL and type(output) is Output:

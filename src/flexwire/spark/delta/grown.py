@@ -154,8 +154,8 @@ class GrownTables(ABC):
         entries = self.entries()
         if not entries:
             raise FlexwireError(
-                f"there is no complete analysis in {self.out}: its {LEDGER} is not there, or has "
-                "none"
+                f"there is no complete analysis in {self.out}: its {LEDGER} is missing or lists no "
+                "analysis"
             )
         return self.output(entries[-1].analysis)
 

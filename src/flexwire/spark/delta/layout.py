@@ -164,7 +164,7 @@ def check_scheme(out: OutputDirectory) -> None:
     """Raise `StorageError` for an output that deltalake cannot write to."""
     if out.path is None and scheme_of(out.url) not in _SCHEMES:
         schemes = ", ".join(f"{scheme}://" for scheme in ("s3", "gs", "abfs"))
-        raise StorageError(f"expected a path, {schemes} for Delta tables", url=str(out))
+        raise StorageError(f"expected a local path, {schemes} for Delta tables", url=str(out))
 
 
 def table_url(directory: OutputDirectory) -> str:
@@ -264,8 +264,8 @@ def by_day(local: Path, table: str, name: str, rows: int) -> Iterator[tuple[Path
         days = _days(file, time)
         if len(days) > MOST_DAYS:
             raise AnalysisError(
-                f"one task's part of {table} has rows of {len(days):,} days, and at most "
-                f"{MOST_DAYS} can be partitions; if the capture's times are right, write format "
+                f"one task's part of {table} covers {len(days):,} days, but at most {MOST_DAYS} "
+                "day partitions are possible; if the captured times are right, use the format "
                 "parquet"
             )
         remaining = iter(days)
@@ -317,8 +317,8 @@ def _day(number: int, table: str) -> str:
         return moment_at(number * _DAY_US).date().isoformat()
     except OverflowError:
         raise AnalysisError(
-            f"{table} has rows whose capture time is not in the years 1 to 9999, so no "
-            "day can hold them; write format parquet"
+            f"{table} has rows with a capture time outside the years 1 to 9999, which belong to "
+            "no day partition; use the format parquet"
         ) from None
 
 

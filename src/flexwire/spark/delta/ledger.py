@@ -389,6 +389,4 @@ class Ledger(ABC):
             except CommittedBetweenError:
                 continue
             return self.snapshot()
-        raise FlexwireError(
-            f"{self.directory} was changed by other processes again and again; try again later"
-        )
+        raise FlexwireError(f"other processes kept changing {self.directory}; try again later")

@@ -270,8 +270,8 @@ def _covers(old: Any, new: Any, path: str) -> bool:
             return all(covered)
     if old != new:
         raise FlexwireError(
-            f"column {path} is {_kind(old)} in the table and would be {_kind(new)} now, which "
-            "Delta does not change; choose another --out"
+            f"column {path} has the type {_kind(old)} in the table but {_kind(new)} in the new "
+            "rows, and Delta cannot change this type; choose another --out"
         )
     return True
 

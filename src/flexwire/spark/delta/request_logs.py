@@ -53,7 +53,7 @@ class LoggedInput:
         if self.given is None or self.growth is None or self.growth.files:
             return None
         if self.last is None:
-            reason = "it has no whole line yet; wait until the broker writes one"
+            reason = "the file has no complete line yet; wait until the broker writes a line"
             raise CaptureError(reason, source=self.given.files[0].source.name)
         return self.last.analysis
 
@@ -88,6 +88,6 @@ def begin_request_logs(
 
 def _twice(out: OutputDirectory, present: str, given: str) -> str:
     return (
-        f"{out} has {present}, and a request that a capture and a request log both show would "
-        f"count twice; choose another --out for {given}"
+        f"{out} holds {present}, and a request in both a capture and a request log would be "
+        f"counted twice; choose another --out for {given}"
     )

@@ -252,8 +252,8 @@ class GrownStaging(RunStaging):
             return None
         if own_state is not None:
             raise FlexwireError(
-                f"{self.out}: another analysis concluded that this one had ended, and removed its "
-                "rows; run it again"
+                f"{self.out}: another analysis concluded that this analysis had ended, and removed "
+                "its rows; run this analysis again"
             )
         if not self.append:
             replaced[:] = old.entries(files=False)
@@ -282,8 +282,8 @@ class GrownStaging(RunStaging):
             return own
         if open_state != self.open_state:
             raise FlexwireError(
-                f"{self.out}: another analysis was added in the meantime, and this one continues "
-                "from an older state; run it again"
+                f"{self.out}: another analysis was added in the meantime, so this analysis "
+                "continues from an outdated state; run this analysis again"
             )
         return replace(own, state_before=open_state, state_after=self.run)
 
@@ -297,8 +297,8 @@ class GrownStaging(RunStaging):
             return replace(own, request_logs_after=before)
         if self.append and before != (self.last_logged and self.last_logged.analysis):
             raise AlreadyInError(
-                f"{self.out}: another analysis added lines of request logs in the meantime; run it "
-                "again"
+                f"{self.out}: another analysis added lines of request logs in the meantime; run "
+                "this analysis again"
             )
         return replace(own, request_logs_before=before, request_logs_after=self.run)
 
@@ -315,7 +315,7 @@ class GrownStaging(RunStaging):
                 tables.setdefault(table, []).append(AddedFile(physical, entry.size, count))
             rows.pop(entry.name, None)
         if missing := [name for name in rows if name.startswith(f"{TABLES}/")]:
-            reason = f"{min(missing)} was written, and is not listed, as {len(missing) - 1} others"
+            reason = f"{min(missing)} was written but is not listed (and {len(missing) - 1} more)"
             raise StorageError(reason, url=str(self.out))
         return with_logs(tables)
 
@@ -344,7 +344,7 @@ class GrownStaging(RunStaging):
 def _check_finished(growing: Collection[str]) -> None:
     """Raise `CaptureError` if files are still being written, because no other files are left."""
     if growing:
-        reason = "it is still being written; wait until the tap begins its next file"
+        reason = "the file is still being written; wait until the tap begins its next file"
         raise CaptureError(reason, source=min(growing))
 
 
@@ -466,7 +466,8 @@ def _check_ours(out: OutputDirectory) -> None:
         return
     if out.exists(CURRENT) or out.exists(f"{TABLES}/{MARKER}"):
         raise FlexwireError(
-            f"{out} holds an analysis of format parquet; choose another --out for tables that grow"
+            f"{out} holds an analysis in the format parquet; choose another --out for growing "
+            "tables"
         )
     is_begun = next(iter(out.entries(f"{STAGING}/")), None) is not None
     if not is_begun and next(iter(out.entries(f"{TABLES}/")), None) is not None:
@@ -485,8 +486,8 @@ def to_undo(tables: GrownTables, run: str) -> Iterator[FileGroup]:
         files = tables.table(name).own_files(run)
         if files is None:
             raise FlexwireError(
-                f"the files of {run} in the table {name} of {tables.out} were joined with those of "
-                "others, so it cannot be taken out alone"
+                f"the files of {run} in the table {name} of {tables.out} were merged with files of "
+                "other analyses, so this analysis alone cannot be removed"
             )
         if files:
             yield FileGroup(name, None, tuple(files))
@@ -516,7 +517,7 @@ def _tables_of_last(tables: GrownTables, ledger: LedgerSnapshot, run: str) -> se
         raise FlexwireError(f"there is no analysis in {tables.out}")
     if last.analysis != run:
         raise FlexwireError(
-            f"only the last analysis can be taken out of {tables.out}, and that is "
-            f"{last.analysis}, not {run}"
+            f"only the last analysis can be removed from {tables.out}: expected "
+            f"{last.analysis}, got {run}"
         )
     return {table["name"] for table in last.tables}

@@ -221,7 +221,7 @@ def _run_at_version(
 def check_column(column: object, name: str) -> None:
     """Raise an error if a value is neither a column nor the name of a column."""
     if not isinstance(column, Column | str):
-        raise refuse(name, "a Column or the name of one", column)
+        raise refuse(name, "a Column or a column name", column)
 
 
 def kafka_records(

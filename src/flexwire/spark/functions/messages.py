@@ -52,7 +52,11 @@ def portable(message: MessageLike) -> str | MessageSpec:
     served = schemas_of(message)
     if not isinstance(served.entry, SingleSpec):
         if served.release is not None:
-            raise refuse("message", "a message of no one release", f"that of {served.release}")
+            raise refuse(
+                "message",
+                "a message that is not bound to a release",
+                f"a message of {served.release}",
+            )
         return served.name
     ((spec, _),) = served.entry.specs()
     return spec
@@ -75,7 +79,7 @@ def column_type(message: MessageLike, options: FunctionSettings) -> pa.StructTyp
 def with_error(kind: pa.StructType, options: FunctionSettings, error: pa.DataType) -> pa.StructType:
     """Return a type with an additional last field, for the errors of rows that did not decode."""
     if options.corrupt in {field.name for field in kind}:
-        raise refuse("columnNameOfCorruptRecord", "a name of no other field", options.corrupt)
+        raise refuse("columnNameOfCorruptRecord", "a name that no other field has", options.corrupt)
     return pa.struct([*kind, (options.corrupt, error)])
 
 
@@ -188,8 +192,9 @@ MAX_INFLATED: Final = "maxInflated"
 MAX_RATIO: Final = "maxRatio"
 """The option that limits the decompressed size as a multiple of the batch's own bytes."""
 OF_INFLATION: Final = {
-    MAX_INFLATED: "the largest size to which a record batch may inflate; default `128m`",
-    MAX_RATIO: "the largest ratio to which a record batch may inflate; default: no limit",
+    MAX_INFLATED: "the largest decompressed size of a record batch; default `128m`",
+    MAX_RATIO: "the largest ratio of decompressed to compressed size of a record batch; "
+    "default: no limit",
 }
 """The options that limit the decompressed size of record batches, with their meanings."""
 
@@ -243,7 +248,7 @@ def read_options(texts: FunctionOptions | None, *accepted: str) -> FunctionSetti
     True
     """
     if texts is not None and not isinstance(texts, Mapping):
-        raise refuse("options", "a dict of texts", texts)
+        raise refuse("options", "a dict of strings", texts)
     by_name = {name.lower(): name for name in accepted}
     chosen = dict(_DEFAULTS)
     for key, value in (texts or {}).items():
@@ -274,7 +279,7 @@ def _names(text: str) -> tuple[str, ...]:
     """Return names that are separated by commas. Empty text has no names."""
     names = tuple(name.strip() for name in text.split(",")) if text else ()
     if "" in names:
-        raise refuse(FIELDS, "names with commas between them", text)
+        raise refuse(FIELDS, "names separated by commas", text)
     return names
 
 
@@ -333,10 +338,10 @@ def frames(
 def _check_columns(data: pa.Array, api_keys: pa.Array, versions: pa.Array) -> None:
     """Raise an error for columns whose types differ from those of frames, api keys and versions."""
     if data.type not in {pa.binary(), pa.large_binary()}:
-        raise refuse("data", "a column of binary", str(data.type))
+        raise refuse("data", "a binary column", str(data.type))
     for name, column in (("api_key", api_keys), ("api_version", versions)):
         if column is not None and not pa.types.is_integer(column.type):
-            raise refuse(name, "a column of integers", str(column.type))
+            raise refuse(name, "an integer column", str(column.type))
 
 
 def _read(
@@ -382,18 +387,19 @@ def _check_request(request: tuple[int, int]) -> None:
     """Raise an error for an api key or version that no request can have."""
     for name, number in zip(("api key", "version"), request, strict=True):
         if number is None or not 0 <= number <= INT16_MAX:
-            raise FrameError(f"a response is read by its request's {name}, got {number}")
+            raise FrameError(f"expected the {name} of the request, from 0 to 32767, got {number}")
 
 
 def _payload(frame: bytes) -> bytes:
     """Return a frame without its length prefix. Raises an error if the prefix is invalid."""
     if len(frame) < PREFIX_LENGTH:
         raise FrameError(
-            f"a frame must begin with a length of {PREFIX_LENGTH} bytes, got {len(frame)}"
+            f"expected a length of {PREFIX_LENGTH} bytes at the start of the frame, got "
+            f"{len(frame)}"
         )
     length, rest = int.from_bytes(frame[:PREFIX_LENGTH], signed=True), frame[PREFIX_LENGTH:]
     if length != len(rest):
-        raise FrameError(f"the frame declares {length} bytes and has {len(rest)}")
+        raise FrameError(f"the frame declares {length} bytes but contains {len(rest)}")
     return rest
 
 

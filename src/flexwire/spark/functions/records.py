@@ -61,7 +61,7 @@ def record_lists(
     rows together have more records than one array can hold.
     """
     if data.type not in {pa.binary(), pa.large_binary()}:
-        raise refuse("data", "a column of binary", str(data.type))
+        raise refuse("data", "a binary column", str(data.type))
     validate(data, full=True)
     kind = list_type(columns, options)
     bounds = options.inflation
@@ -133,8 +133,10 @@ class _RecordLists:
     def _keep(self, records: pa.StructArray, of_row: Words) -> None:
         self._size += records.nbytes
         if self._size > MOST:
-            error = CodecError(f"their records take more than {MOST} bytes")
-            error.add_note("set spark.sql.execution.arrow.maxRecordsPerBatch lower")
+            error = CodecError(
+                f"the records of one Arrow batch of rows take more than {MOST} bytes"
+            )
+            error.add_note("set spark.sql.execution.arrow.maxRecordsPerBatch to a lower number")
             raise error
         self._made.append(records)
         self._of_row.append(of_row)
@@ -255,7 +257,7 @@ def by_name(
 ) -> pa.Array:
     """Apply a function to all rows of each name together, and return the results in row order."""
     if names.type not in {pa.string(), pa.large_string()}:
-        raise refuse("message", "a column of text", str(names.type))
+        raise refuse("message", "a string column", str(names.type))
     coded = names.dictionary_encode("encode")
     codes = np.asarray(coded.indices)
     parts, of_row = [pa.array([], kind)], [np.zeros(0, np.int64)]
@@ -269,7 +271,7 @@ def by_name(
 
 def _named(name: str | None) -> str:
     if name is None:
-        raise UnknownMessageError("no message is named")
+        raise UnknownMessageError("expected the name of a message, got null")
     check_message(name)
     return name
 

@@ -79,7 +79,9 @@ def to_variant(value: Any) -> tuple[bytes, bytes]:
     names: dict[str, int] = {}
     data = _value(value, names)
     if len(data) > MOST:
-        raise EncodeError(f"{len(data)} bytes are more than the {MOST} of a Variant")
+        raise EncodeError(
+            f"the value takes {len(data)} bytes, but a Variant can hold at most {MOST}"
+        )
     return data, metadata_of(names)
 
 
@@ -194,7 +196,7 @@ def _fields(keys: tuple[Any, ...]) -> list[tuple[Any, str]]:
     """Return the keys and their names as strings, in the order that an object needs."""
     texts = {key if isinstance(key, str) else str(key): key for key in keys}
     if len(texts) < len(keys):
-        raise EncodeError(f"two keys of {short(keys)} are the same as text")
+        raise EncodeError(f"two keys in {short(keys)} are the same string")
     return [(texts[name], name) for name in in_order(texts)]
 
 
@@ -228,7 +230,7 @@ def _encoded(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise EncodeError(f"{short(text)} is not writable as UTF-8: {error.reason}") from None
+        raise EncodeError(f"{short(text)} cannot be encoded as UTF-8: {error.reason}") from None
 
 
 def width_of(number: int) -> int:
@@ -262,7 +264,7 @@ def struct_variants(structs: pa.StructArray) -> pa.StructArray:
     values = _column(structs, names)
     largest = max(map(len, values), default=0)
     if largest > MOST:
-        raise EncodeError(f"{largest} bytes are more than the {MOST} of a Variant")
+        raise EncodeError(f"a value takes {largest} bytes, but a Variant can hold at most {MOST}")
     metadata = pa.repeat(pa.scalar(metadata_of(names), pa.binary()), len(values))
     mask = structs.is_null() if structs.null_count else None
     columns = [pa.array(values, pa.binary()), metadata]

@@ -76,7 +76,7 @@ def make_catalog(out: OutputDirectory, catalog: IcebergCatalog) -> Catalog:
     opened = open_catalog(out, catalog)
     assert opened is not None  # noqa: S101 - for mypy: the file exists
     database = (catalog.place.database,)
-    with iceberg_failures(out, "make a database for"), suppress(NamespaceAlreadyExistsError):
+    with iceberg_failures(out, "create a database for"), suppress(NamespaceAlreadyExistsError):
         # A user who may write tables may not be allowed to create a database.
         if not opened.namespace_exists(database):
             opened.create_namespace(database)
@@ -89,8 +89,8 @@ def make_catalog(out: OutputDirectory, catalog: IcebergCatalog) -> Catalog:
 def _catalog_file(out: OutputDirectory) -> Path:
     if out.path is None:
         raise FlexwireError(
-            f"{out} is in a store, where a catalog cannot be a file; give one with "
-            "--iceberg-catalog CATALOG.DATABASE, as docs/iceberg.md describes"
+            f"{out} is in an object store, where a catalog cannot be a file; specify a catalog "
+            "with --iceberg-catalog CATALOG.DATABASE (see docs/iceberg.md)"
         )
     return out.path / CATALOG_FILE
 
@@ -133,7 +133,7 @@ def location(directory: OutputDirectory) -> str:
     path = str(directory.path)
     if any(letter in path for letter in "?#%"):
         raise FlexwireError(
-            f"{path} has one of ? # %, which URLs in Iceberg's metadata cannot hold"
+            f"{path} contains ?, # or %, which the URLs in Iceberg's metadata cannot contain"
         )
     return f"file://{path}"
 
@@ -155,4 +155,4 @@ def name_below(out: OutputDirectory, path: str) -> str:
     ours = urlparse(root)
     if (parsed.netloc, parsed.path[: len(ours.path) + 1]) == (ours.netloc, f"{ours.path}/"):
         return parsed.path[len(ours.path) + 1 :]
-    raise FlexwireError(f"a table of {out} names {path}, which is not in it")
+    raise FlexwireError(f"a table of {out} refers to {path}, which is outside this output")

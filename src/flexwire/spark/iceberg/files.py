@@ -119,8 +119,8 @@ def live_files(
         tasks: list[FileScanTask] = [*scan.plan_files()]
     if any(task.delete_files for task in tasks):
         raise FlexwireError(
-            f"{'.'.join(table.name())} has rows that were deleted beside their files; join its "
-            "files with Spark's rewrite_data_files, or set its write.delete.mode to copy-on-write"
+            f"{'.'.join(table.name())} has delete files; merge them into its data files with "
+            "Spark's rewrite_data_files, or set its write.delete.mode to copy-on-write"
         )
     schema = table.schema()
     return [

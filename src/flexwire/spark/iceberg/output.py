@@ -94,15 +94,15 @@ class IcebergTables(GrownTables):
             )
         if is_iceberg(self.out) and (kept := _kept(self.out)).place != self.catalog.place:
             raise FlexwireError(
-                f"{self.out} has its tables in the catalog {kept.place}, and not in "
-                f"{self.catalog.place}; give that catalog, or choose another --out"
+                f"{self.out} keeps its tables in the catalog {kept.place}, not in "
+                f"{self.catalog.place}; use the existing catalog, or choose another --out"
             )
         with iceberg_failures(self.out, "open the ledger of"):
             ledger = load(self.opened, self.catalog.place.database, LEDGER)
         if ledger is not None and ledger.location() != location(self.out.child(LEDGER)):
             raise FlexwireError(
-                f"the database {self.catalog.place} has the tables of another output, in "
-                f"{ledger.location()}; give another database for {self.out}"
+                f"the database {self.catalog.place} holds the tables of another output, in "
+                f"{ledger.location()}; use another database for {self.out}"
             )
 
     def prepare(self) -> None:
@@ -221,7 +221,7 @@ def _kept(out: OutputDirectory) -> IcebergCatalog:
 def tables_in(out: OutputDirectory) -> IcebergTables:
     """Return the Iceberg tables of an output. Raises `FlexwireError` if it has none."""
     if not is_iceberg(out):
-        raise FlexwireError(f"{out} holds no Iceberg tables: it has no {ICEBERG_CATALOG}")
+        raise FlexwireError(f"{out} holds no Iceberg tables: {ICEBERG_CATALOG} is missing")
     return IcebergTables(out, _kept(out))
 
 

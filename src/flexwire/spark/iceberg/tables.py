@@ -128,8 +128,8 @@ class IcebergTable(GrownTable):
                 schema.union_by_name(columns)
         except (ValidationError, ValueError, TypeError) as error:
             raise FlexwireError(
-                f"the columns of table {self.name} are not those of an earlier analysis, which "
-                f"Iceberg does not change: {reason_of(error)}; choose another --out"
+                f"the columns of table {self.name} differ from those of an earlier analysis, and "
+                f"Iceberg cannot change them: {reason_of(error)}; choose another --out"
             ) from None
 
     def analyses(self, runs: Collection[str]) -> set[str]:

@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 
 
 _NO_COMPACTION: Final = (
-    "Iceberg tables are compacted by an engine: CALL CATALOG.system.rewrite_data_files(table => "
-    "'DATABASE.frames') in Spark, ALTER TABLE CATALOG.DATABASE.frames EXECUTE optimize in Trino, "
+    "flexwire does not compact Iceberg tables. Use your query engine: CALL "
+    "CATALOG.system.rewrite_data_files(table => 'DATABASE.frames') in Spark, ALTER TABLE "
+    "CATALOG.DATABASE.frames EXECUTE optimize in Trino, "
     "OPTIMIZE DATABASE.frames REWRITE DATA USING BIN_PACK in Athena"
 )
 _CONNECTIONS: Final = "connections"

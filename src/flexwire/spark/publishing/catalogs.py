@@ -51,7 +51,7 @@ def to_database(value: object, name: str) -> DatabaseName:
     """
     parts = to_text(value, name).split(".")
     if len(parts) != len(DatabaseName._fields) or not all(map(_NAME.fullmatch, parts)):
-        raise refuse(name, "CATALOG.DATABASE, of letters, digits and underscores", value)
+        raise refuse(name, "CATALOG.DATABASE with only letters, digits and underscores", value)
     return DatabaseName(*parts)
 
 
@@ -85,7 +85,11 @@ class IcebergCatalog:
             to_database(self.name, "iceberg_catalog")
         object.__setattr__(self, "properties", _properties(self.properties))
         if self.name is None and self.properties:
-            raise refuse("catalog properties", "a catalog name with them", dict(self.properties))
+            raise refuse(
+                "catalog properties",
+                "a catalog name together with properties",
+                dict(self.properties),
+            )
 
     @property
     def place(self) -> DatabaseName:
@@ -126,7 +130,7 @@ def to_catalog(catalog: object) -> IcebergCatalog:
 
 def _properties(properties: object) -> dict[str, str]:
     if not isinstance(properties, Mapping):
-        raise refuse("catalog properties", "a mapping of names to texts", properties)
+        raise refuse("catalog properties", "a mapping from names to strings", properties)
     pairs = {
         to_text(key, "catalog properties"): to_text(value, "catalog properties")
         for key, value in properties.items()
@@ -135,8 +139,8 @@ def _properties(properties: object) -> dict[str, str]:
         is_secret = _SECRET.search(key) is not None and key not in _NO_SECRET
         if is_secret or withheld(value) != value:
             raise ArgumentError(
-                f"the property {key} of a catalog holds a key or password, which flexwire does not "
-                "take; give it to pyiceberg, in ~/.pyiceberg.yaml or an environment variable such "
-                "as PYICEBERG_CATALOG__NAME__TOKEN"
+                f"the catalog property {key} holds a key or password, which flexwire does not "
+                "accept; set it for pyiceberg, in ~/.pyiceberg.yaml or an environment variable "
+                "such as PYICEBERG_CATALOG__NAME__TOKEN"
             )
     return dict(sorted(pairs.items()))

@@ -74,7 +74,7 @@ class LeftWork:
         """Do the work."""
         packed = self.directory.read(self.name)
         if hashlib.sha256(packed).hexdigest() != self.digest:
-            raise AnalysisError(f"{self.name} was written by something else")
+            raise AnalysisError(f"{self.name} was changed after the driver wrote it")
         # The message to the task contained the digest of the file.
         work = pickle.loads(packed)  # noqa: S301 - we wrote these bytes ourselves
         del packed
@@ -165,8 +165,8 @@ def _warn_of_missing_kernels(committed: list[CommittedTask[Any]]) -> None:
     without = sum(not task.has_kernels for task in committed)
     if without:
         _LOGGER.warning(
-            "%d of %d tasks ran without kernels, which takes many times as long; `flexwire warmup` "
-            "with their Python, on their machine, says why",
+            "%d of %d tasks ran without kernels, which takes many times as long; to see why, run "
+            "`flexwire warmup` with the Python of the tasks on a machine of the cluster",
             without,
             len(committed),
         )
@@ -201,7 +201,9 @@ def _check_tasks(results: Iterable[tuple[int, bytes]], count: int) -> list[Commi
             raise AnalysisError(f"task {number} was committed twice")
         tasks[number] = packed
     if sorted(tasks) != list(range(count)):
-        raise AnalysisError(f"{len(tasks)} of {count} tasks were committed")
+        raise AnalysisError(
+            f"the wrong number of tasks: {len(tasks)} of {count} tasks were committed"
+        )
     # The results are signed with a key that only the tasks and the commit of this action have.
     packed_tasks = map(tasks.pop, range(count))
     committed: list[CommittedTask[Any]] = [*map(pickle.loads, packed_tasks)]
@@ -263,8 +265,8 @@ class _TaskJob:
         size = len(_pickled(value))
         if size > LARGEST_VALUE:
             raise AnalysisError(
-                f"the value of task {number} has {size} bytes, and at most {LARGEST_VALUE} go to "
-                "the driver; put larger values into a file"
+                f"task {number} returned a value of {size} bytes, but at most {LARGEST_VALUE} can "
+                "go to the driver; write larger values to a file"
             )
         return _pickled(
             CommittedTask(number, WrittenFiles(task_output.files), value, not lacks_kernels())
@@ -280,7 +282,7 @@ class _TaskJob:
         size = hashlib.sha256().digest_size
         signature, rest = data[:size], memoryview(data)[size:]
         if not hmac.compare_digest(signature, self._signature(rest)):
-            raise AnalysisError(f"{self.results} was written by something else")
+            raise AnalysisError(f"{self.results} was not written by the tasks of this run")
         at = 0
         while at < len(rest):
             number, length = _ENTRY.unpack_from(rest, at)

@@ -104,10 +104,10 @@ class Lease:
             if self.out.create(_name(self._number), self._to_write()) and number:
                 last = _text(entries[str(number)].modified)
                 self.notes.append(
-                    f"took over the lease of a run on {self.out} that was killed or paused: it "
-                    f"renewed the lease at {last} (the store's clock) for the last time"
+                    f"took over the lease of a run on {self.out} that was killed or paused: that "
+                    f"run last renewed the lease at {last} (the store's clock)"
                 )
-        raise StorageError("cannot take its lease, try again", url=str(self.out.child(LEASES)))
+        raise StorageError("cannot acquire the lease; try again", url=str(self.out.child(LEASES)))
 
     def renew(self) -> None:
         """Write the lease again, unless another run has taken over."""
@@ -141,8 +141,8 @@ class Lease:
         self._is_lost = True
         self.notes.append(
             f"another run took over the lease on {self.out}, because this run did not renew it "
-            f"for {self._stale_seconds:g} seconds; both worked at the same time, and the other "
-            "one may have failed"
+            f"for {self._stale_seconds:g} seconds; both runs worked at the same time, and "
+            "the other run may have failed"
         )
 
     def _writer(self, entries: dict[str, FileEntry]) -> str | None:
@@ -204,16 +204,16 @@ class Lease:
         content = self._content(entry)
         if content == _UNKNOWN:
             return FlexwireError(
-                f"{where} is no lease that this release of flexwire can read, and may be of "
-                "another release; wait until no other run writes there, or choose another --out. "
-                f"If nobody writes the object again, runs ignore it from {until} on (the store's "
-                "clock)"
+                f"{where} is no lease that this release of flexwire can read, but it may be the "
+                "lease of another release; wait until no other run writes to this output, or "
+                f"choose another --out. If the lease is not renewed, runs ignore it after {until} "
+                "(the store's clock)"
             )
         since = content.since or _text(entry.modified)
         return FlexwireError(
-            f"another run writes to {self.out} since {since}; wait until it is done, or choose "
-            f"another --out. If it was killed, its lease {where} ends at {until} (the store's "
-            "clock); run this again after that"
+            f"another run has been writing to {self.out} since {since}; wait until that run is "
+            f"done, or choose another --out. If that run was killed, its lease {where} ends at "
+            f"{until} (the store's clock); try again after that time"
         )
 
 

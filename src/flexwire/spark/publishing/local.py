@@ -186,8 +186,8 @@ def _remove(unfinished: Path) -> None:
             return
         time.sleep(_SECONDS_BETWEEN)
     raise FlexwireError(
-        f"remove {unfinished}: it is of an analysis that did not finish, can contain "
-        "payloads, and could not be removed"
+        f"remove {unfinished}: this directory of an unfinished analysis can contain payloads, "
+        "and flexwire could not remove it"
     )
 
 
@@ -215,14 +215,14 @@ def _lock(path: Path) -> int:
     except BlockingIOError:
         os.close(lock)
         raise FlexwireError(
-            f"another analysis writes to {path.parent}; wait until it is done, or choose another "
-            "--out"
+            f"another analysis is writing to {path.parent}; wait until that analysis is done, or "
+            "choose another --out"
         ) from None
     except OSError as error:
         os.close(lock)
         raise FlexwireError(
             f"{path}: cannot lock: {error.strerror or error}; choose an --out on a file system "
-            "that has locks"
+            "that supports locks"
         ) from error
     return lock
 

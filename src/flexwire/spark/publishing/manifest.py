@@ -110,7 +110,7 @@ def check_owners(committed: Sequence[CommittedTask[T]]) -> None:
                 and owners.setdefault(file.name, task.number) != task.number
             ):
                 raise AnalysisError(
-                    f"tasks {owners[file.name]} and {task.number} have both written {file.name}"
+                    f"tasks {owners[file.name]} and {task.number} both wrote {file.name}"
                 )
 
 
@@ -153,15 +153,14 @@ def settle(
                 orphans.append(entry.name)
         elif size != entry.size:
             raise AnalysisError(
-                f"{directory}: {entry.name} has {entry.size} bytes, and the task that wrote it "
-                f"counted {size}; something else writes to the output"
+                f"{directory}: {entry.name} has {entry.size} bytes, but the task that wrote it "
+                f"counted {size}; another process writes to the output"
             )
     if expected:
         raise AnalysisError(
-            f"{directory}: {min(expected)} is not in the output, and neither are "
-            f"{len(expected) - 1} others that tasks have written: not every executor sees the "
-            "same output, the listing is older than what tasks wrote, or something else "
-            "removes files from it"
+            f"{directory}: a task wrote {min(expected)}, but it is not in the output (and "
+            f"{len(expected) - 1} others): the executors do not all see the same output, the "
+            "listing is outdated, or another process removes files"
         )
     directory.remove(orphans)
     # No reader has to wait for an attempt that is still writing.
@@ -176,8 +175,8 @@ def check_there(path: Path) -> None:
     """
     if not path.is_dir():
         raise FlexwireError(
-            f"{path} is not there; an output must be on a file system that the driver and every "
-            "executor see, and remain there until the analysis ends"
+            f"{path} does not exist; an output must be on a file system that the driver and every "
+            "executor share, and must exist until the analysis ends"
         )
 
 
@@ -195,8 +194,8 @@ def check_listed(directory: OutputDirectory, folder: str, listed: int, count: in
     """Raise `StorageError` if fewer files are listed than tasks have written."""
     if listed < count:
         raise StorageError(
-            f"expected {count} files in {folder}, and {listed} are listed: the listing is older "
-            "than what tasks wrote, or something else removes files",
+            f"expected {count} files in {folder}, but {listed} are listed: the listing is "
+            "outdated, or another process removes files",
             url=str(directory),
             tried="list",
         )

@@ -111,7 +111,7 @@ class StoreStaging(RunStaging):
         """Make this run the output, once all its files and its marker are written."""
         if not self.files.exists(f"tables/{SUCCESS}"):
             where = self.files.child("tables")
-            raise FlexwireError(f"{where} is unfinished, because it has no {SUCCESS}")
+            raise FlexwireError(f"{where} is unfinished, because {SUCCESS} is missing")
         self.remove_unnamed()
         previous = current_run(self.out).get("run")
         content = {"format": CURRENT_FORMAT, "run": self.run, "before": previous}

@@ -67,13 +67,17 @@ def to_format(
     if added and named == PARQUET:
         raise refuse(
             "append",
-            "format delta or iceberg with it, because an output of format parquet is replaced",
+            "the format delta or iceberg, because an output in the format parquet is replaced",
             append,
         )
     if catalog is not None and named != ICEBERG:
-        raise refuse("iceberg_catalog", "format iceberg with it", catalog)
+        raise refuse("iceberg_catalog", "the format iceberg for a catalog", catalog)
     if register is not None and named == ICEBERG:
-        raise refuse("register", "no format iceberg, whose catalog has the tables", register)
+        raise refuse(
+            "register",
+            "the format parquet or delta, because Iceberg tables are already in a catalog",
+            register,
+        )
     database = None if register is None else to_database(register, "register")
     return OutputOptions(named, added, to_catalog(catalog), database)
 

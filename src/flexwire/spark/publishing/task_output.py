@@ -88,11 +88,11 @@ class TaskOutput:
         full = f"{folder}/{table}/{name}"
         if any(not part or part.startswith((".", "_")) for part in f"{table}/{name}".split("/")):
             raise ArgumentError(
-                f"expected a table and a name whose parts begin with neither dot nor underscore, "
+                f"expected a table and a name of which no part begins with a dot or an underscore, "
                 f"got {table!r} and {name!r}"
             )
         if any(file.name == full for file in self.files):
-            raise ArgumentError(f"{full} was handed over before; each file needs its own name")
+            raise ArgumentError(f"{full} already exists; each file needs its own name")
         noted = WrittenFile(full, table, local.stat().st_size, rows, _crc(local))
         if self.directory.path is not None:
             check_there(self.directory.path)

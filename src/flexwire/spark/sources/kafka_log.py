@@ -58,8 +58,8 @@ if TYPE_CHECKING:
 
 NAME: Final = "kafka-log"
 ACCEPTED: Final = {
-    "topic": "names of topics, separated by commas; default: all topics",
-    "partitions": "numbers of partitions, such as `0,4-7`; default: all partitions",
+    "topic": "topic names, separated by commas; default: all topics",
+    "partitions": "partition numbers, such as `0,4-7`; default: all partitions",
     "startingOffsets": '`earliest`, or JSON such as `{"orders": {"0": 23, "1": -2}}`; '
     "for a stream also `latest`",
     "endingOffsets": '`latest`, or JSON such as `{"orders": {"0": 50, "1": -1}}`; records at these '
@@ -81,7 +81,8 @@ ACCEPTED: Final = {
     "isolation": "`read_uncommitted`, or `read_committed`",
     "mode": "`FAILFAST`, or `PERMISSIVE`, which adds `_corrupt_record`",
     "columnNameOfCorruptRecord": "another name for `_corrupt_record`",
-    "maxPartitionBytes": "the bytes that one task reads; default `128m`, and `512m` for sums",
+    "maxPartitionBytes": "the number of bytes that one task reads; default `128m`, or `512m` for "
+    "sums",
     "minPartitions": "the approximate minimum number of tasks; each task then reads less",
     **OF_INFLATION,
     "countBy": "returns sums instead of records, grouped by these columns, which are separated by "
@@ -94,11 +95,12 @@ ALIASES: Final = {"subscribe": "topic", "kafka.isolation.level": "isolation"}
 """Options of Spark's own Kafka source that have another name here."""
 _FILES: Final = "kafka-log reads files and has no consumer; leave the option out"
 REFUSED: Final = {
-    "assign": "name the topics in topic, and the numbers of partitions in partitions",
-    "subscribePattern": "list the topics in topic; by default all are read",
-    "kafka.bootstrap.servers": "kafka-log reads files; give their path to load",
-    "maxRecordsPerPartition": "maxPartitionBytes limits the bytes that a task reads",
-    "minOffsetsPerTrigger": "a batch has no least size; maxOffsetsPerTrigger limits its size",
+    "assign": "list the topics in topic, and the partition numbers in partitions",
+    "subscribePattern": "list the topics in topic; the default is all topics",
+    "kafka.bootstrap.servers": "kafka-log reads files; pass the path of the files to load",
+    "maxRecordsPerPartition": "to limit the bytes that a task reads, use maxPartitionBytes",
+    "minOffsetsPerTrigger": "a batch has no minimum size; to set a maximum, use "
+    "maxOffsetsPerTrigger",
     "maxTriggerDelay": "a batch never waits for more records; leave the option out",
     "groupIdPrefix": _FILES,
     "kafka.group.id": _FILES,
@@ -338,7 +340,7 @@ def arrow_schema(schema: StructType, options: KafkaLogOptions) -> pa.Schema:
     """Return a user's schema in Arrow's types; raise `ArgumentError` for an unknown column."""
     for field in schema:
         if field.name in GROUPS and options.groups and field.name not in options.groups:
-            raise ArgumentError(f"column {field.name}: countBy does not list it")
+            raise ArgumentError(f"column {field.name}: countBy does not list this column")
     return user_schema(schema, options.columns)
 
 

@@ -50,7 +50,9 @@ class SourceOptions:
         for alias, name in aliases.items():
             value = self._texts.pop(alias.lower(), None)
             if value is not None and self._texts.setdefault(name.lower(), value) != value:
-                raise ArgumentError(f"{alias} and {name} are one option; leave one of them out")
+                raise ArgumentError(
+                    f"{alias} and {name} are the same option; set only one of the two"
+                )
         for key in self._texts:
             if key not in {*self._names, "path", "paths"}:
                 names = ", ".join(sorted(accepted))
@@ -120,7 +122,7 @@ class SourceOptions:
             return None
         words = frozenset(word.strip() for word in value.split(","))
         if "" in words:
-            raise refuse(name, "names with commas between them", value)
+            raise refuse(name, "names separated by commas", value)
         return words
 
     def topics(self, name: str) -> frozenset[str] | None:
@@ -128,7 +130,7 @@ class SourceOptions:
         topics = self.words(name)
         for topic in topics or ():
             if not _TOPIC.fullmatch(topic):
-                raise refuse(name, "names of topics with commas between them", topic)
+                raise refuse(name, "topic names separated by commas", topic)
         return topics
 
     def names(self, name: str, known_names: Collection[str]) -> tuple[str, ...]:
@@ -199,5 +201,5 @@ def _numbers(name: str, words: Collection[str]) -> Iterator[int]:
         match = _RANGE.fullmatch(word)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
         if not first <= last < first + _MOST_PARTITIONS:
-            raise refuse(name, "numbers and ranges of them, as 0,4-7", word)
+            raise refuse(name, "numbers or ranges, such as 0,4-7", word)
         yield from range(first, last + 1)

@@ -41,9 +41,9 @@ CONNECTIONS, PACKETS = "connections", "packets"
 KINDS: Final = (FRAMES, MESSAGES, RECORDS, CONNECTIONS, PACKETS)
 ACCEPTED: Final = {
     "rows": "`frames`, `messages` or `records`; in a batch also `connections` and `packets`",
-    "message": "names of messages, separated by commas; default: all messages",
+    "message": "message names, separated by commas; default: all messages",
     "clientId": "client ids, separated by commas; default: all clients",
-    "topic": "for records: names of topics, separated by commas; default: all topics",
+    "topic": "for records: topic names, separated by commas; default: all topics",
     "startingTimestamp": "ms; frames that ended before this time are not read",
     "endingTimestamp": "ms; frames that ended at or after this time are not read",
     "brokers": "the broker addresses, such as `10.0.0.1:9092`, separated by commas",
@@ -54,7 +54,7 @@ ACCEPTED: Final = {
     "skipUnreadable": "`true` skips files that are not captures",
     "acceptSampled": "`true` also reads captures that contain only a part of the traffic",
     "catalog": "a directory that `flexwire schema import` wrote, with your own message specs",
-    "maxPartitionBytes": "the bytes that one task reads; default `128m`",
+    "maxPartitionBytes": "the number of bytes that one task reads; default `128m`",
     **OF_INFLATION,
     "maxBytesPerTrigger": "for a stream: the largest number of file bytes in a batch",
     "maxFilesPerTrigger": "for a stream: the largest number of files in a batch",
@@ -62,21 +62,24 @@ ACCEPTED: Final = {
     "stateLocation": "for a stream: a separate directory for the state that a restart needs",
 }
 """Every option, with its possible values."""
-_NO_OFFSETS: Final = "captures have no offsets; startingTimestamp and endingTimestamp select times"
+_NO_OFFSETS: Final = (
+    "captures have no offsets; select a time with startingTimestamp and endingTimestamp"
+)
 REFUSED: Final = {
-    "subscribe": "for records, topic selects topics",
-    "subscribePattern": "for records, topic selects topics",
-    "assign": "for records, topic selects topics",
-    "kafka.bootstrap.servers": "brokers gives the addresses of the brokers in a capture",
-    "kafka.isolation.level": "a capture has all records that were sent, whatever became of them",
+    "subscribe": "to select the topics of records, use topic",
+    "subscribePattern": "to select the topics of records, use topic",
+    "assign": "to select the topics of records, use topic",
+    "kafka.bootstrap.servers": "to give the addresses of the captured brokers, use brokers",
+    "kafka.isolation.level": "a capture contains all sent records, also those of aborted "
+    "transactions",
     "startingOffsets": _NO_OFFSETS,
     "startingOffsetsByTimestamp": _NO_OFFSETS,
     "startingOffsetsByTimestampStrategy": _NO_OFFSETS,
     "endingOffsets": _NO_OFFSETS,
     "endingOffsetsByTimestamp": _NO_OFFSETS,
-    "maxOffsetsPerTrigger": "maxBytesPerTrigger and maxFilesPerTrigger limit a batch",
-    "minOffsetsPerTrigger": "maxBytesPerTrigger and maxFilesPerTrigger limit a batch",
-    "minPartitions": "maxPartitionBytes limits the bytes that a task reads",
+    "maxOffsetsPerTrigger": "to limit a batch, use maxBytesPerTrigger or maxFilesPerTrigger",
+    "minOffsetsPerTrigger": "to limit a batch, use maxBytesPerTrigger or maxFilesPerTrigger",
+    "minPartitions": "to limit the bytes that a task reads, use maxPartitionBytes",
     "includeHeaders": "rows of records always have the column headers",
     "mode": "frames with errors are always rows; see their columns outcome and error",
     "columnNameOfCorruptRecord": "the column with the reason is always error",
@@ -181,7 +184,7 @@ _FILTER_OPTIONS: Final = {
 def _row_filter(options: SourceOptions, kind: str) -> RowFilter:
     for name, kinds in _FILTER_OPTIONS.items():
         if kind not in kinds and options.text(name) is not None:
-            raise ArgumentError(f"{name} is for rows of {', '.join(kinds)}, and not of {kind}")
+            raise ArgumentError(f"{name} filters only {', '.join(kinds)}, not {kind}")
     messages = options.words("message")
     for message in messages or ():
         catalog().entry(message)

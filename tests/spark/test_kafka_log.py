@@ -144,5 +144,5 @@ def test_what_is_not_there_is_said_with_what_is(spark: SparkSession, tmp_path: P
     told = refusal(lambda: read(spark, tmp_path / "nothing").count())
     assert f"CaptureError: {tmp_path}/nothing: no such file or directory" in told
     wrong = spark.read.format("kafka-log").schema("offset int").load(str(tmp_path))
-    expected = "ArgumentError: column offset: expected the type bigint, nullable in all its parts"
+    expected = "ArgumentError: column offset: expected the type bigint, with all parts nullable"
     assert expected in refusal(wrong.count)

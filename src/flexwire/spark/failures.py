@@ -180,7 +180,7 @@ def _java_exit_code() -> int | None:
 
 def _remedy(memory: str | None) -> str:
     if memory is None:
-        return "start the Spark session with more spark.driver.memory"
+        return "start the Spark session with a larger spark.driver.memory"
     return f"the limit was {memory}: use {_options('memory', memory)}"
 
 

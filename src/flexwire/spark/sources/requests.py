@@ -80,9 +80,9 @@ REFUSED: Final = {
     "maxOffsetsPerTrigger": "to limit a batch, use maxBytesPerTrigger or maxFilesPerTrigger",
     "minOffsetsPerTrigger": "to limit a batch, use maxBytesPerTrigger or maxFilesPerTrigger",
     "minPartitions": "to limit the bytes that a task reads, use maxPartitionBytes",
-    "includeHeaders": "rows of records always have the column headers",
-    "mode": "frames with errors are always rows; see their columns outcome and error",
-    "columnNameOfCorruptRecord": "the column with the reason is always error",
+    "includeHeaders": "rows of records always contain the column named headers",
+    "mode": "frames with errors are always returned as rows; see the columns outcome and error",
+    "columnNameOfCorruptRecord": "the column with the reason is always named error",
 }
 """Options of Spark's own sources that have another meaning for captures, or none, with advice."""
 
@@ -292,7 +292,7 @@ def user_schema(schema: StructType, columns: Mapping[str, pa.DataType]) -> pa.Sc
         if field.dataType != expected:
             got = field.dataType.simpleString()
             reason = (
-                f"expected the type {expected.simpleString()}, nullable in all its parts, got {got}"
+                f"expected the type {expected.simpleString()}, with all parts nullable, got {got}"
             )
             raise ArgumentError(f"column {field.name}: {reason}")
         fields.append(pa.field(field.name, columns[field.name], nullable=field.nullable))

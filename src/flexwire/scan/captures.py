@@ -64,12 +64,13 @@ class CaptureScan:
         topics: for "records", only records of these topics.
         since, until: only frames whose last byte was captured at or after ``since``, and before
             ``until``. A time without a zone is in UTC. Not for connections and packets.
-        brokers, ports: the ends that are brokers, as "10.0.0.1:9092", and the ports of brokers.
-        release: the release of the captured brokers, as "3.9.2".
+        brokers, ports: the addresses of brokers, such as "10.0.0.1:9092", and the ports of
+            brokers.
+        release: the release of the captured brokers, such as "3.9.2".
         show_credentials: whether possible credentials are shown.
         record_bytes: whether messages contain the bytes of records instead of their sizes.
-        skip_unreadable: whether files that are no captures are left out.
-        accept_sampled: whether captures with only a part of the traffic are read.
+        skip_unreadable: whether files that are not captures are skipped.
+        accept_sampled: whether captures that contain only a part of the traffic are read.
     """
 
     rows: CaptureRowKind = "frames"
@@ -160,7 +161,7 @@ def read_capture(
     columns: Iterable[str] | None = None,
     **options: Any,
 ) -> pa.RecordBatchReader:
-    """Return the rows of captures, batch by batch, with some ``columns`` or with all.
+    """Return the rows of captures, batch by batch, with the given ``columns`` or with all.
 
     ``paths`` are files, directories, patterns and URLs. ``options`` are the attributes of
     `CaptureScan`. All files are read twice. The first pass reads everything, because a later packet
@@ -209,6 +210,6 @@ def _rows(scan: CaptureScan, request: AnalysisRequest, kept: Path) -> Generator[
             yield connection_rows(survey.connections[first : first + _BATCH_ROWS])
     else:
         for number in range(survey.ranges):
-            # The files for a range are not needed after the range, but the names of all files are.
+            # After a range, its files are no longer needed, but the names of all files are.
             for _, rows in decode_range_rows(request, number, read_kept, scan.row_filter()):
                 yield rows

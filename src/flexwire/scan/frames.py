@@ -58,7 +58,7 @@ def _lazy(name: str, schema: pa.Schema, batches: Batches) -> pl.LazyFrame:
         with_columns: list[str] | None,
         predicate: pl.Expr | None,
         n_rows: int | None,
-        batch_size: int | None,  # noqa: ARG001 - batches have a size of their own
+        batch_size: int | None,  # noqa: ARG001 - the size of a batch is fixed
     ) -> Iterator[pl.DataFrame]:
         left = n_rows
         for batch in batches(choose_columns(schema, with_columns)):

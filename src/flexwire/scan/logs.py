@@ -43,8 +43,8 @@ class LogScan:
         include_file: whether there is the column ``file``.
         include_deleted: whether records before the log start offset are read, if files contain
             them.
-        mode: "FAILFAST" raises an error for damage. "PERMISSIVE" makes a row of it, with the reason
-            in ``_corrupt_record``.
+        mode: "FAILFAST" raises an error for damage. "PERMISSIVE" returns a row for the damage,
+            with the reason in ``_corrupt_record``.
     """
 
     topics: Iterable[str] | None = None
@@ -106,7 +106,7 @@ def read_kafka_log(
     columns: Iterable[str] | None = None,
     **options: Any,
 ) -> pa.RecordBatchReader:
-    """Return the records of log segments, batch by batch, with some ``columns`` or with all.
+    """Return the records of log segments, batch by batch, with the given ``columns`` or with all.
 
     ``paths`` are log directories of brokers, directories of partitions, segments, patterns and
     URLs. ``options`` are the attributes of `LogScan`. Columns that are not requested are not built.

@@ -224,22 +224,23 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and is passed 
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
-    ``paths`` are files, directories and patterns; ``out`` is a local directory or one in a store.
-    Logs become tables named "log_…"; request logs (local times in ``timezone``) fill capture
-    tables. Other files are errors, or are left out with ``skip_unreadable``. Credentials are hidden
-    unless ``show_credentials`` is true. The analysis replaces an earlier one in ``out``; with
-    ``append`` it adds to it. ``iceberg_catalog`` finds Iceberg tables by name, and ``register``
-    ("spark_catalog.kafka") other tables in Spark's catalog. The session is ``spark``, or one
-    started on ``master`` (default: as `spark-submit` says) with ``memory``, and ``worker_memory``
-    for a worker. All machines must see the files under the same names. Only connections with an end
-    in ``ports`` or ``brokers`` ("10.0.0.1:9092") are Kafka. Without both, a connection is Kafka if
-    its content decodes as Kafka. The audit is for ``releases``, by default every major from the
-    brokers' ``captured_release`` on. ``record_bytes`` keeps records in messages, ``keys`` open TLS,
-    ``by_objects`` has no effect. One task decodes ``range_bytes`` of a capture. ``answers`` are
-    "all", "none", names of `flexwire.answers.ANSWERS`, or yours; default: of logs only. ``labels``
-    name teams. ``as_of`` is a time or offsets ({"__consumer_offsets-3": 17}) instead of the end.
-    docs/limits.md describes ``max_inflated`` and ``max_ratio``. Raises `CaptureError` (file or
-    address), `StorageError`, `JavaError`, `AnalysisError` (Spark), `FlexwireError` (``out``).
+    ``paths`` are files, directories and patterns; ``out`` is a local directory or a URL. Logs
+    become tables named "log_…"; request logs (local times in ``timezone``) fill capture tables.
+    Other files are errors, or are left out with ``skip_unreadable``. Credentials are hidden unless
+    ``show_credentials`` is true. The analysis replaces an earlier one in ``out``; with ``append``
+    it adds to it. ``iceberg_catalog`` is the catalog of Iceberg tables. ``register``
+    ("spark_catalog.kafka") adds other tables to Spark's catalog. The session is ``spark``, or a
+    new session on ``master`` (default: that of `spark-submit`) with ``memory``, and
+    ``worker_memory`` for each worker. All machines must see the files under the same names. Only
+    connections with an endpoint in ``ports`` or ``brokers`` ("10.0.0.1:9092") are Kafka. Without
+    both, a connection is Kafka if its content decodes as Kafka. The audit is for ``releases``, by
+    default every major since the brokers' ``captured_release``. ``record_bytes`` keeps records in
+    messages. ``keys`` decrypt TLS. ``by_objects`` has no effect. One task decodes ``range_bytes``
+    of a capture. ``answers`` are "all", "none", names of `flexwire.answers.ANSWERS`, or yours;
+    default: those about logs. ``labels`` name teams. ``as_of`` is a time or offsets
+    ({"__consumer_offsets-3": 17}) instead of the end. docs/limits.md describes ``max_inflated``
+    and ``max_ratio``. Raises `CaptureError` (file or address), `StorageError`, `JavaError`,
+    `AnalysisError` (Spark), `FlexwireError` (``out``).
     """
     _warn_of_objects(by_objects)
     flags = to_flags(show_credentials, record_bytes, skip_unreadable)
@@ -387,8 +388,8 @@ class _AnalysisJob:
     ) -> tuple[str, ...]:
         """Publish everything while Spark still runs, if tables are to be registered; return notes.
 
-        The ``caller``'s own session registers them, because it may have listed files that no longer
-        exist.
+        The session of the ``caller`` registers the tables, because this session may have cached a
+        list of files that no longer exist.
         """
         if (place := self.options.output.register) is None:
             return ()
@@ -400,7 +401,7 @@ class _AnalysisJob:
     def write_tables(
         self, files: list[InputFile]
     ) -> tuple[AnalysisSums, UnreadableFiles, CaptureMarks, tuple[str, ...]]:
-        """Write all tables but the audit's; return the sums of their rows, and the files left out.
+        """Write all tables except the audit's; return the sums of rows, and the skipped files.
 
         The result also includes the marks in the files, and notes for the user on connections that
         continue.
@@ -442,8 +443,8 @@ class _AnalysisJob:
         return range_bytes_for(total, at_once, most)
 
     def _tasks_at_once(self, total: int) -> int:
-        # On Spark Connect and on a cluster, finding out takes a job, and for small inputs the
-        # result changes nothing.
+        # On Spark Connect and on a cluster, only a job can find this number. For small inputs, the
+        # number changes nothing.
         return 1 if total <= 2 * LEAST_RANGE_BYTES else tasks_at_once(self.spark)
 
     @contextmanager
@@ -509,7 +510,7 @@ class _AnalysisJob:
     def rehearse(
         self, facts: Facts, files: list[InputFile], rehearsed: Iterable[tuple[str, str]]
     ) -> tuple[Facts, tuple[str, ...]]:
-        """Add the actions of taps that rehearsed a release, found by captures; return a note."""
+        """Add what taps did to rehearse a release, if captures show it; return facts and notes."""
         release_of = dict(rehearsed)
         captures = [file for file in files if file.name in release_of]
         if not captures:

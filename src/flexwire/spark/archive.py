@@ -171,7 +171,7 @@ def _start_once(options: str) -> None:
         spark.conf.set("spark.sql.adaptive.enabled", is_compiled)
         _query(spark)
     spark.stop()
-    gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark has no other way to Java's process
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark offers no other access to Java's process
     gateway.shutdown()
     # Java ends when its connection closes, and writes the archive before it ends.
     gateway.proc.stdin.close()

@@ -90,10 +90,10 @@ if TYPE_CHECKING:
 
 
 LEAST_BYTES: Final = 1 << 30
-"""One task surveys a smaller capture, in two seconds. Cutting it into pieces saves no time."""
+"""One task surveys a smaller capture in two seconds. Cutting such a capture would save no time."""
 
 LOOKED_BY_TASK: Final = 1000
-"""The number of files that one task examines. In a store it waits about twenty seconds for them."""
+"""The number of files that one task examines, which takes about twenty seconds in a store."""
 MOST_LOOKING: Final = 256
 """The largest number of tasks that examine files, because the driver lists the files for each.
 
@@ -147,7 +147,8 @@ def survey_capture(
         )
         return summary
     pieces: CommittedTask[int]
-    # A piece is half of a range, and the fold joins two. Smaller pieces keep all processors busy.
+    # A piece is half of a range, and the fold joins two pieces. Smaller pieces keep all processors
+    # busy.
     size = max(-(-request.range_bytes // 2), -(-total // MOST_TASKS))
     (pieces,) = run_tasks(spark, 1, partial(_plan, request, look_tasks, size), task_output)
     run_tasks(spark, pieces.value, partial(_survey_piece, replace(request, files=())), task_output)
@@ -347,7 +348,7 @@ def _summary_of(survey: Survey) -> SurveySummary:
         begins_anew=survey.begins_anew,
     )
     if not packets:
-        # The first file by name among those with the most packets. In this case no file has any.
+        # No file has packets, so this is the first file by name.
         for capture in sorted(survey.notes, key=lambda capture: capture.file):
             for reason in capture.unused().packets:
                 return replace(summary, reason=reason, source=capture.file)
@@ -378,8 +379,8 @@ def merged_sums(
     """Merge the sums of ``count`` tasks, in the order of their numbers, and remove them.
 
     Sums with a number below ``first`` are those of an earlier job, and are kept. Raises
-    `StorageError` if fewer than ``count`` are listed, because the result would be incorrect without
-    all parts.
+    `StorageError` if fewer than ``count`` sums are listed, because the result would be incorrect
+    without all parts.
     """
     files = sorted((entry.name, entry.size) for entry in directory.entries(f"{_SUMS}/"))
     files = [file for file in files if file[0] >= f"{_SUMS}/{first:06d}"]
@@ -405,7 +406,7 @@ def weight(file: InputFile) -> int:
 
 
 def gzip_note(files: Sequence[InputFile]) -> tuple[str, ...]:
-    """Return a note about large gzip'd files. They cannot be split, so one task reads each."""
+    """Return a note about large gzipped files, which cannot be split among tasks."""
     large = [
         file for file in files if file.name.endswith(COMPRESSED) and weight(file) >= _NOTED_BYTES
     ]
@@ -448,16 +449,16 @@ def answer_notes(facts: Facts) -> tuple[str, ...]:
 
 
 LEAST_RANGE_BYTES: Final = 64 << 20
-"""The smallest range in bytes. Starting another task would take longer than decoding less."""
+"""The smallest range in bytes. A smaller range decodes faster than a task starts."""
 MOST_RANGE_BYTES: Final = 4 << 30
-"""The largest range in bytes. A task needs a minute for it, and repeats it after a failure."""
+"""The largest range in bytes. Decoding it takes a minute, which a failed task repeats."""
 MOST_CLUSTER_RANGE_BYTES: Final = 512 << 20
-"""The largest range on a cluster, in bytes, because executors of a cluster come and go.
+"""The largest range on a cluster, in bytes. Executors of a cluster come and go.
 
-Their number at one moment therefore says too little, and lost ranges are decoded again.
+The ranges of a lost executor are decoded again, and the number of executors can change.
 """
 
-# The survey writes its files before all ranges do.
+# The survey writes its files before any range does.
 _OF_SURVEY: Final = -1
 # Tables that every analysis has, whatever its input.
 ALWAYS = {FRAMES: schema.FRAMES_TABLE, RECORDS: schema.RECORDS}

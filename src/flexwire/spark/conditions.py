@@ -16,14 +16,15 @@ from flexwire import errors
 from flexwire.errors import FlexwireError
 
 _NOTE: Final = re.compile(r"^\[(FLEXWIRE\.[A-Z_]+)\]\s*$", re.MULTILINE)
-# The line of a traceback that follows the stack. A class says its condition too.
+# The line with the class, which follows the stack in a traceback. A class also has a condition.
 _CLASS: Final = re.compile(r"^flexwire\.errors\.(\w+)(?=:|$)", re.MULTILINE)
 
 
 def condition_of(error: BaseException) -> str | None:
     """Return the condition of an error of flexwire, or of Spark's error that it caused.
 
-    It is one of `flexwire.errors.CONDITIONS`, or None if no error of flexwire is the cause.
+    The condition is in `flexwire.errors.CONDITIONS`, or None if the cause is not an error of
+    flexwire.
 
     >>> from flexwire.errors import UnknownMessageError
     >>> condition_of(UnknownMessageError("no message 'Fetsch'"))

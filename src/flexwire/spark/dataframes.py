@@ -255,7 +255,7 @@ class TablesDataSource(DataSource):
         return "flexwire_tables"
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader of the files that the options name."""
+        """Return the reader of the files that the options list."""
         files = [(str(file), int(size)) for file, size in json.loads(self.options[_FILES])]
         return _TablesReader(self.options[_PLACE], files, schema)
 

@@ -78,10 +78,10 @@ def audit(
     """Return which clients break on these releases, with the evidence: one row for each finding.
 
     ``OUT`` is the path or URL of an analysis. A local ``OUT/tables`` also works. The result is the
-    table ``audit`` of the analysis, judged by these releases. ``labels`` map client ids to teams.
-    They are a mapping, or a file for `read_labels`. Raises `UnknownMessageError` for an unknown
-    release, `FlexwireError` for tables of an unfinished analysis, and `ArgumentError` for labels
-    that cannot be read. Tables that grow are audited as a whole, with all their analyses.
+    table ``audit`` of the analysis, judged by these releases. ``labels`` map client ids to teams:
+    a mapping, or a file for `read_labels`. Raises `UnknownMessageError` for an unknown release,
+    `FlexwireError` for tables of an unfinished analysis, and `ArgumentError` for labels that
+    cannot be read. Tables that grow are audited as a whole, with all their analyses.
     """
     rows = audit_rows(_audited(spark, tables, releases, labels))
     return spark.createDataFrame(rows.to_pylist(), spark_schema(rows.schema))

@@ -177,7 +177,7 @@ def _with_later(frames: DataFrame, connections: DataFrame) -> DataFrame:
 
 
 def task_of(task: Task, columns: Sequence[str]) -> tuple[Task, list[str]]:
-    """Return a task that reads files in the form of views, and the file columns that it needs."""
+    """Return a task that reads files as views, and the file columns that the task needs."""
     if ANALYSIS not in columns:
         return task, [*columns]
     return partial(_with_origin, task, [*columns]), [*columns, BEGAN_IN]

@@ -4,8 +4,8 @@
 sums/NAME/DAY-DIGEST.parquet     the sums of one answer for one day
 ```
 
-The name of a file of sums has a digest of everything that the sums depend on: the files of that
-day, by name and size, in each table that the answer reads; the release of flexwire; and the
+The name of a file of sums contains a digest of everything that the sums depend on: the files of
+that day, by name and size, in each table that the answer reads; the release of flexwire; and the
 catalog. The files of a table never change, and no name is reused. Sums whose digest matches the
 current files are therefore right, and nothing has to be invalidated. An append, `undo`, `compact`
 or `retain` changes the files of the days that it touches, and thereby the names of their sums.
@@ -65,8 +65,7 @@ _MOST_ROWS: Final = 1_000_000
 are not kept.
 """
 _STALE: Final = timedelta(hours=1)
-"""The age, in seconds, at which other sums of the same day are removed. Until then, a reader may
-need them.
+"""The age at which outdated sums of the same day are removed. Until then, a reader may need them.
 """
 
 
@@ -93,8 +92,8 @@ class SumsByDay:
     """The sums of one output, for the answers of one session.
 
     Attributes:
-        rows: the tables of an output that grows, of ``span``. They stay as they are at their first
-            use.
+        rows: the tables of a growing output, limited to ``span``. After their first use, they do
+            not change.
         span: the time that answers are about. Days that are only partly in it are read.
     """
 
@@ -192,7 +191,7 @@ class SumsByDay:
         return with_edges
 
     def _kept(self, name: str, sums: DaySums, names: dict[str, str]) -> DataFrame | None:
-        """Return the sums of whole days. Keep those that were missing.
+        """Return the sums of whole days. Sums that were missing are kept for later.
 
         Returns None if there are too many rows of sums.
         """

@@ -1,4 +1,4 @@
-"""OpenedOutput stores the output from which tables were opened, and answers from its files."""
+"""Define OpenedOutput: the output from which tables were opened, and questions to its files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class OpenedOutput:
     found: Output
     records: DataFrame
     message: Callable[[str], DataFrame | None]
-    # Answers ask the same question several times, and each time all footers would be read.
+    # Answers ask the same question several times. Without this cache, all footers would be read
+    # each time.
     _proven: dict[tuple[str, frozenset[str], object], bool] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )

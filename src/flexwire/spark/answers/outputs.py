@@ -98,7 +98,7 @@ def tables_of(
     span: TimeSpan = _ALL_TIME,
     read_table: Read = read_stored,
 ) -> AnalysisTables:
-    """Return the tables of an output. It does not have to be published yet.
+    """Return the tables of an output, which does not have to be published yet.
 
     A small table has one partition, so each query of it is a job with one task. ``read_table``
     reads each table.
@@ -153,10 +153,11 @@ def stored_answers(  # noqa: PLR0913 - these are the options of the command
 
     If an answer is stored, it is read. Spark starts only for answers that are not stored, if there
     are ``labels``, or if the tables have grown since. Answers about internal topics are always
-    stored answers. "all" leaves out those that are not stored. For tables that grow, ``notes`` say
-    which results were cut between analyses. ``span`` limits the answers to a time; with a span no
-    stored answer about traffic is read. Answers about logs always cover the whole logs. The sums of
-    days of tables that grow are kept (`flexwire.spark.answers.day_sums`), if ``sums`` is true.
+    stored answers. "all" leaves out such answers if they are not stored. For tables that grow,
+    ``notes`` say which results were cut between analyses. ``span`` limits the answers to a time;
+    with a span no stored answer about traffic is read. Answers about logs always cover the whole
+    logs. If ``sums`` is true, the daily sums of tables that grow are kept
+    (`flexwire.spark.answers.day_sums`).
 
     Raises the errors of `open_tables` and `choose_answers`. Raises `ArgumentError` for an answer
     about internal topics that is chosen by name but not stored, and `AnalysisError` if an answer
@@ -257,7 +258,10 @@ def _stored_answer(
 def ask_or_explain(
     answer: Answer, asked: Callable[[Answer], AnswerResult], memory: str | None = None
 ) -> AnswerResult | UnansweredQuestion:
-    """Compute one answer, or return why it fails. ``memory`` is Java's, if flexwire chose it."""
+    """Compute one answer, or return why it fails.
+
+    ``memory`` is Java's memory, if flexwire chose it.
+    """
     try:
         return asked(answer)
     except SPARK_ERRORS as error:
@@ -269,7 +273,7 @@ def ask_or_explain(
 
 
 def to_send(result: AnswerResult, part: Mapping[str, float | str]) -> AnswerResult:
-    """Return an answer to share. If it covers a ``part`` of the traffic, its rows say so.
+    """Return an answer as it is published, with columns that describe ``part`` of the traffic.
 
     Answers about logs always cover the whole logs.
     """

@@ -64,7 +64,7 @@ class RowsAsked:
     Attributes:
         spark: the session.
         output: the output of the tables.
-        opened: the function that opens the tables with a function that reads each of them.
+        opened: the function that opens the tables. Its argument is a function that reads a table.
         tables: the tables with all columns.
     """
 
@@ -78,7 +78,7 @@ class RowsAsked:
         return self.tables if read_table is read else self.opened(read_table)
 
     def with_internal(self, tables: AnalysisTables) -> RowsAsked:
-        """Return the same with the internal topics of ``tables``."""
+        """Return a copy with the internal topics of ``tables``."""
 
         def opened(read_table: Read) -> AnalysisTables:
             return replace(self.opened(read_table), internal=tables.internal)
@@ -121,7 +121,7 @@ def with_used_columns(
 ) -> T:
     """Return ``use(read)``, where ``read`` reads the columns that the query ``build(read)`` uses.
 
-    If the tables are on this machine, Spark itself does this.
+    If the tables are on this machine, Spark itself chooses the columns.
     """
     if output.root.path is not None or is_connect(spark):
         # A Spark Connect server does not see directories on this machine.
@@ -196,7 +196,7 @@ def _read_used(
     schema: pa.Schema | None = None,
     narrow: StructType | None = None,
 ) -> DataFrame:
-    """Return a table with all its columns, from which tasks read only those that are used."""
+    """Return a table with all its columns. Tasks read only the columns that are used."""
     if name not in used or narrow is not None:
         return read(spark, output, name, schema, narrow)
     whole = output.schema(name) if schema is None else schema

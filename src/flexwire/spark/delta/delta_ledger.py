@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DeltaLedgerSnapshot(LedgerSnapshot):
-    """A version of the ledger's Delta table, which is None before the first commit."""
+    """A version of the ledger's Delta table. ``table`` is None before the first commit."""
 
     table: DeltaTable | None
     directory: OutputDirectory

@@ -1,8 +1,8 @@
 """The common code for tables that grow, in Delta's format or Iceberg's.
 
-`GrownTables` represents all tables of an output, and `GrownTable` one of them. `GrownOutput` reads
-the rows of the analyses that the ledger lists as in. `flexwire.spark.delta.staging` adds an
-analysis with these classes only.
+`GrownTables` represents all tables of an output, and `GrownTable` a single table. `GrownOutput`
+reads the rows of analyses that have the state "in" in the ledger. `flexwire.spark.delta.staging`
+adds an analysis with these classes only.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def commit_error(error: Exception, directory: OutputDirectory) -> StorageError:
 
 
 class GrownTable(ABC):
-    """One table to which analyses are added, and from which they are taken out."""
+    """A table to which analyses are added, and from which analyses are removed."""
 
     @abstractmethod
     def add(self, files: Sequence[AddedFile], columns: pa.Schema, run: str) -> int:
@@ -102,11 +102,11 @@ class GrownTable(ABC):
 
     @abstractmethod
     def own_files(self, run: str) -> list[dict[str, Any]] | None:
-        """Return the files of an analysis; None if some of its rows share a file with others."""
+        """Return the files of an analysis; None if a file also contains rows of other analyses."""
 
     @abstractmethod
     def remove(self, runs: Collection[str]) -> None:
-        """Take the rows of these analyses out of the table; the files themselves stay."""
+        """Remove the rows of these analyses from the table, but keep the files."""
 
 
 class GrownTables(ABC):
@@ -114,7 +114,7 @@ class GrownTables(ABC):
 
     out: OutputDirectory
     at_once: int
-    """The most tables that are committed to at the same time."""
+    """The largest number of tables that get commits at the same time."""
 
     @property
     @abstractmethod
@@ -142,7 +142,7 @@ class GrownTables(ABC):
         return files
 
     def entries(self) -> list[LedgerEntry]:
-        """Return the entries of the analyses that are in, without the numbers of their files."""
+        """Return the entries with the state "in", without the numbers of their files."""
         entries = self.ledger.snapshot().entries(files=False)
         return [entry for entry in entries if entry.state == IN]
 
@@ -189,7 +189,7 @@ class GrownOutput(Output):
 
     @cached_property
     def states(self) -> dict[str, Any]:
-        """The tables as they were when first used."""
+        """The tables in their state at the first use."""
         return {}
 
     @abstractmethod

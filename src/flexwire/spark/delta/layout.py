@@ -4,9 +4,9 @@ The names are the same as in any other analysis. ``tables/frames/X`` means ``X``
 that this analysis has in the table. All other files are in the directory of the run.
 
 deltalake has its own stores, written in Rust. They read the environment, but not profiles or
-fsspec's settings. deltalake therefore gets the credentials that our S3 store has found, so that
-both use the same ones. A commit to S3 is a PUT that fails if the object already exists; S3 and moto
-support this. Otherwise two writers could both believe that they were first.
+fsspec's settings. deltalake therefore gets the credentials of our S3 store. A commit to S3 is a
+PUT that fails if the object already exists; S3 and moto support this. Otherwise two writers could
+both believe that they were first.
 
 A file's statistics show which days it contains. Nearly always that is a single day, and the file
 stays as it is.
@@ -112,7 +112,7 @@ class DeltaDirectory(OutputDirectory):
         return OutputDirectory(self.url).child(f"{RUNS}/{self.run}")
 
     def child(self, name: str) -> Self:
-        """Return the place below this one."""
+        """Return the place ``name`` below this place."""
         check_name(name)
         return replace(self, below=f"{self.below}{name}/")
 
@@ -218,7 +218,8 @@ def _azure() -> dict[str, str]:
 
 DAY: Final = "day"
 MOST_DAYS: Final = 400
-"""The most days that the part of one task may have; each day adds a directory and a file."""
+"""The largest number of days in one task's part of a table. Each day adds a directory and a file.
+"""
 
 _DAY_US: Final = 24 * 60 * 60 * 1_000_000
 _OPEN: Final = 8  # each holds a row group

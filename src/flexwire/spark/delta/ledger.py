@@ -1,13 +1,15 @@
-"""The ledger of a grown output: one row per analysis. It alone decides which analyses are in.
+"""The ledger of a grown output: one row per analysis, with its state.
+
+The ledger alone decides which analyses are in the tables.
 
 A change reads the rows that it needs, and commits only if nobody else has committed in the
-meantime. If somebody else has committed, it starts again. So if two analyses with the same input
-run at the same time, one is added and the other fails.
+meantime. If somebody else has committed, it starts again. If two analyses with the same input run
+at the same time, one analysis is added and the other fails.
 
 A change adds a file with its own rows, and reads only the rows that it needs. The change that adds
-the `_FANOUT`-th small file joins these files, as a log-structured merge tree does. So a ledger of
-any age has few files, and a row is rewritten only a few times. A search for an input's files reads
-only rows whose range ``first_file`` to ``last_file`` overlaps the names of that input.
+the `_FANOUT`-th small file joins these files, as a log-structured merge tree does. An old ledger
+therefore still has few files, and each row is rewritten only a few times. A search for an input's
+files reads only rows whose range ``first_file`` to ``last_file`` overlaps the names of that input.
 
 Reading and committing depend on the format: see `delta_ledger` and
 `flexwire.spark.iceberg.ledger`.
@@ -59,8 +61,8 @@ COLUMNS: Final = pa.schema(
                 )
             ),
         ),
-        # The next offset in each partition whose log was read by an analysis that is in. Each entry
-        # with logs lists all of these partitions, so only the last entry is needed.
+        # The next offset in each partition whose log was read by an analysis with the state "in".
+        # Each entry with logs lists all of these partitions, so only the last entry is needed.
         (
             "logs",
             pa.list_(
@@ -76,8 +78,8 @@ COLUMNS: Final = pa.schema(
         # The first and last name among the input's files; a search uses them to skip entries.
         ("first_file", pa.string()),
         ("last_file", pa.string()),
-        # The analysis with whose final state this one began, and the one whose final state the next
-        # one needs.
+        # The analysis whose final state was the start of this analysis, and the analysis whose
+        # final state the next analysis needs.
         ("state_before", pa.string()),
         ("state_after", pa.string()),
         # The same for request logs.
@@ -87,10 +89,10 @@ COLUMNS: Final = pa.schema(
 )
 _TRIES: Final = 20
 _FANOUT: Final = 16
-"""This many files of about the same size are joined into one."""
+"""The number of files of about the same size that are joined into one file."""
 _MOST_ROWS: Final = _FANOUT**3
 _MOST_BYTES: Final = 8 << 20
-"""A file of at least this many rows or bytes stays unchanged."""
+"""The number of rows or bytes from which a file is no longer joined."""
 _NEXT: Final = timedelta(microseconds=1)
 EARLIEST: Final = datetime(1, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
@@ -141,7 +143,7 @@ def in_order(new: Iterable[LedgerEntry], latest: datetime | None) -> list[Ledger
 
 
 def next_offsets(entries: Iterable[LedgerEntry]) -> dict[Partition, int]:
-    """Return the offsets at which logs continue, from the entries that are in."""
+    """Return the offsets at which logs continue, from the entries with the state "in"."""
     return {
         Partition(row["topic"], row["partition"]): row["next_offset"]
         for entry in entries
@@ -160,9 +162,9 @@ def with_offsets(entry: LedgerEntry, offsets: Mapping[Partition, int]) -> Ledger
 
 
 def fingerprint(source: InputFile) -> int:
-    """Return a number that identifies a file as it was listed.
+    """Return a number that identifies one version of a file.
 
-    Different files have different numbers, with almost certainty.
+    Different files almost certainly have different numbers.
 
     The number is eight bytes of a digest: the probability that any two of a million files have the
     same number is 1 in 37 million.
@@ -172,7 +174,7 @@ def fingerprint(source: InputFile) -> int:
 
 
 class LedgerSnapshot(ABC):
-    """The ledger at one version. Rows are read only when they are asked for."""
+    """The ledger at one version. Rows are read only when they are needed."""
 
     def entries(self, *, files: bool = True) -> list[LedgerEntry]:
         """Return all entries, oldest first; without ``files``, their lists of files are empty."""
@@ -199,7 +201,7 @@ class LedgerSnapshot(ABC):
         return self._read(pc.field("state") == ABANDONED)
 
     def with_files(self, files: Mapping[str, int]) -> list[LedgerEntry]:
-        """Return the entries that are in and have one of ``files`` (names and numbers)."""
+        """Return the entries with the state "in" that list one of ``files`` (names and numbers)."""
         if not files:
             return []
         asked = pc.field("state") == IN
@@ -212,7 +214,7 @@ class LedgerSnapshot(ABC):
         return [entry for entry in entries if not numbers.isdisjoint(entry.files)]
 
     def with_input(self, digest: str) -> list[LedgerEntry]:
-        """Return the entries that are in and whose whole input has this digest."""
+        """Return the entries with the state "in" whose whole input has this digest."""
         asked = (pc.field("input") == digest) & (pc.field("state") == IN)
         return self._read(asked, files=False)
 
@@ -229,17 +231,17 @@ class LedgerSnapshot(ABC):
 
     @property
     def last(self) -> LedgerEntry | None:
-        """The last analysis that is in, without its files."""
+        """The last analysis with the state "in", without its files."""
         return self._last_in[-1] if self._last_in else None
 
     @property
     def open_state(self) -> str | None:
-        """The analysis with whose final state the next one begins."""
+        """The analysis whose final state is the start of the next analysis."""
         return None if self.last is None else self.last.state_after
 
     @property
     def used_state(self) -> str | None:
-        """The analysis with whose state `open_state` began, which nobody needs any more."""
+        """The analysis whose state was the start of `open_state`, and is no longer needed."""
         if self.open_state is None:
             return None
         entries = self._read(pc.field("analysis") == self.open_state, files=False)
@@ -267,12 +269,12 @@ class LedgerSnapshot(ABC):
         return own[-1] if own else None
 
     def has_captures(self) -> bool:
-        """Return whether an analysis that is in has read captures."""
+        """Return whether an analysis with the state "in" has read captures."""
         return any(entry.files for entry in self._read(pc.field("state") == IN))
 
     @cached_property
     def _last_in(self) -> list[LedgerEntry]:
-        """The most recent analyses that are in, oldest first, without their files."""
+        """The most recent analyses with the state "in", oldest first, without their files."""
         for file in sorted(self.ledger_files, key=lambda file: file["last"], reverse=True):
             late = pc.field("time") >= file["first"]
             if entries := self._read(late & (pc.field("state") == IN), files=False):
@@ -286,7 +288,7 @@ class LedgerSnapshot(ABC):
             return None
         first = max(self.ledger_files, key=lambda file: file["last"])["first"]
         entries = self._read(pc.field("time") >= first, files=False)
-        # After the last entry was taken out, a ledger may have an empty file.
+        # After the last entry was removed, a ledger may have an empty file.
         return max((entry.time for entry in entries), default=None)
 
     @cached_property
@@ -295,7 +297,7 @@ class LedgerSnapshot(ABC):
         return [*self._files()]
 
     def to_join(self) -> list[dict[str, Any]]:
-        """Return the files that the next change joins with its own file."""
+        """Return the files that the next change joins with the file of the change."""
         joined: list[dict[str, Any]] = []
         rows = 1
         while rows < _MOST_ROWS:
@@ -355,7 +357,7 @@ class Ledger(ABC):
 
     @abstractmethod
     def _commit(self, old: Any, new: list[LedgerEntry], *, replaces: bool) -> None:
-        """Add entries if nobody has committed since ``old``; with ``replaces``, drop all others.
+        """Add entries if nobody has committed since ``old``; with ``replaces``, drop old entries.
 
         If necessary, the ledger is created, or columns are added to it. Raises
         `CommittedBetweenError`.
@@ -374,8 +376,9 @@ class Ledger(ABC):
     ) -> Any:
         """Add the entries that ``make`` returns for the ledger; return the new ledger.
 
-        With ``replaces`` these replace all other entries. ``make`` may be called several times, and
-        returns None if there is nothing to change. If it raises, the ledger stays as it is.
+        With ``replaces``, the new entries replace all other entries. ``make`` may be called
+        several times, and returns None if there is nothing to change. If ``make`` raises, the
+        ledger does not change.
         """
         for _ in range(_TRIES):
             old = self.snapshot()

@@ -99,14 +99,14 @@ class TableLog(GrownTable):
             return set()
         analyses: set[str] = set()
         for file in added_files(table):
-            # A file that we joined contains only analyses that are in, or that were all replaced
-            # together.
+            # A file that we joined contains only analyses with the state "in", or analyses that
+            # were all replaced together.
             if not is_joined(file["path"]) or file["one_of"] in runs:
                 analyses |= self.analyses_of(file) & {*runs}
         return analyses
 
     def analyses_of(self, file: Mapping[str, Any]) -> set[str]:
-        """Return the analyses that have rows in a file; a joined file is read for this."""
+        """Return the analyses that have rows in a file. Only a joined file must be read."""
         if file[ANALYSIS] is not None:
             return {file[ANALYSIS]}
         system, root = self.directory.arrow()
@@ -117,7 +117,7 @@ class TableLog(GrownTable):
         return {*column[ANALYSIS].unique().to_pylist()}
 
     def own_files(self, run: str) -> list[dict[str, Any]] | None:
-        """Return the files of an analysis; None if some of its rows share a file with others."""
+        """Return the files of an analysis; None if a file also contains rows of other analyses."""
         table = self.open()
         files = [] if table is None else added_files(table)
         for file in files:
@@ -127,7 +127,7 @@ class TableLog(GrownTable):
         return [file for file in files if file[ANALYSIS] == run]
 
     def remove(self, runs: Collection[str]) -> None:
-        """Take out the rows of these analyses; the files themselves stay."""
+        """Remove the rows of these analyses from the table, but keep the files."""
         retry_commit(lambda: self._remove({*runs}), self.directory, (DeltaError,))
 
     def _remove(self, runs: set[str]) -> None:
@@ -193,7 +193,7 @@ def open_table(directory: OutputDirectory) -> DeltaTable | None:
 
 
 def make_private(directory: OutputDirectory) -> None:
-    """Make the directory of a table for its owner only; deltalake would make it for everybody."""
+    """Make the directory of a table with access for its owner only, unlike deltalake."""
     if directory.path is not None:
         make_private_directory(directory.path)
 
@@ -233,11 +233,11 @@ def _analysis_of(path: str) -> str | None:
 
 
 JOINED: Final = "joined-"
-"""The names of the files that `flexwire.spark.delta.upkeep` writes begin with this."""
+"""The names of the files that `flexwire.spark.delta.upkeep` writes begin with this prefix."""
 
 
 def is_joined(path: str) -> bool:
-    """Return whether the name of a file says that `flexwire.spark.delta.upkeep` joined it.
+    """Return whether a file has the name of a file that `flexwire.spark.delta.upkeep` joined.
 
     >>> is_joined("day=2026-11-22/joined-0.parquet"), is_joined("analysis=1/day=2026-11-22/a")
     (True, False)

@@ -1,4 +1,4 @@
-"""Reads a grown output: the rows of the analyses that its ledger lists as in."""
+"""Reads a grown output: the rows of analyses that have the state "in" in the ledger."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class DeltaOutput(GrownOutput):
         return DeltaTables(self.out)
 
     def files(self, name: str) -> list[File]:
-        """Return the files of a table that belong to analyses that are in."""
+        """Return the files of a table that belong to analyses with the state "in"."""
         return [_entry(name, file) for file in self._state(name).files if self._is_wanted(file)]
 
     def files_by_day(self, name: str) -> dict[str, list[File]] | None:
@@ -122,10 +122,10 @@ class DeltaOutput(GrownOutput):
         return only_files(state.table.to_pyarrow_dataset(), paths)
 
     def _state(self, name: str) -> _TableState:
-        """Return a table as it was when first used.
+        """Return a table in its state at the first use.
 
-        Only files of analyses that are in are ever joined. Analyses are always replaced all
-        together, so it is enough to check one analysis of a joined file.
+        Only files of analyses with the state "in" are ever joined. Analyses are always replaced
+        all together, so checking one analysis of a joined file is enough.
         """
         if name not in self.states:
             table = TableLog(self.out, name).open() if name in self.names else None
@@ -141,7 +141,7 @@ class DeltaOutput(GrownOutput):
 
 @dataclass(frozen=True, slots=True)
 class _TableState:
-    """A table at one version, with only those files that belong to analyses that are in."""
+    """A table at one version, with only the files of analyses that have the state "in"."""
 
     table: DeltaTable
     files: list[dict[str, Any]]
@@ -152,7 +152,7 @@ def _entry(name: str, file: Mapping[str, Any]) -> File:
 
 
 def only_files(dataset: ds.FileSystemDataset, paths: Collection[str]) -> ds.FileSystemDataset:
-    """Return a dataset with some of a dataset's files, and what is known about their rows."""
+    """Return a dataset with some files of a dataset, and with known facts about their rows."""
     fragments = [part for part in dataset.get_fragments() if part.path in paths]
     return ds.FileSystemDataset(fragments, dataset.schema, dataset.format, dataset.filesystem)
 

@@ -1,9 +1,9 @@
 """Adds one analysis to tables, from its first file to its entry in the ledger.
 
 `undo` removes the last analysis again, so that its input can be analyzed again. One commit
-removes its entry from the ledger. From then on flexwire's readers do not see its rows. If `undo` is
-killed after this commit, the next analysis completes it. The next analysis begins with the same
-state as the removed one did.
+removes its entry from the ledger. After this commit, flexwire's readers no longer see the rows of
+the analysis. If `undo` is killed after this commit, the next analysis completes it. The next
+analysis begins with the same state as the removed analysis did.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ def note_tables(out: OutputDirectory, run: str, tables: Iterable[str]) -> None:
 
 
 def sweep(tables: GrownTables, own: str, abandoned: float = ABANDONED_SECONDS) -> LedgerSnapshot:
-    """Remove analyses that are not in from the tables, with their files; return the ledger.
+    """Remove analyses without the state "in" from the tables, with their files; return the ledger.
 
     If an analysis had rows in a table until now, its files are kept until the next sweep, because
-    somebody may be reading them.
+    a reader may still use them.
     """
     out, ledger = tables.out, tables.ledger
     snapshot: LedgerSnapshot = ledger.snapshot()
@@ -104,12 +104,12 @@ def sweep(tables: GrownTables, own: str, abandoned: float = ABANDONED_SECONDS) -
 
 
 def take_out(tables: GrownTables, runs: Collection[str], names: Iterable[str]) -> None:
-    """Take the rows of these analyses out of tables."""
+    """Remove the rows of these analyses from tables."""
     _ask(tables, names, lambda table: table.remove(runs))
 
 
 def give_up(tables: GrownTables, run: str) -> None:
-    """Take an analysis that is not in the ledger out of all tables, and remove its files."""
+    """Remove the rows and the files of an analysis that is not in the ledger."""
     out = tables.out
     if not _those_in(tables.ledger.snapshot(), {run}):
         take_out(tables, {run}, _noted_tables(out, {run}))
@@ -160,21 +160,21 @@ def _is_old(
 
 
 MOST_FOOTERS: Final = 4096
-"""With more files than this, an analysis reads no footers, and reports only numbers of rows."""
+"""The number of files above which an analysis reads no footers, and reports only row counts."""
 
 
 class AlreadyInError(FlexwireError):
-    """Another analysis with the same input was faster."""
+    """Another analysis of the same input was added first."""
 
 
 @dataclass(frozen=True)
 class GrownStaging(RunStaging):
-    """The addition of one analysis to tables; ``digest`` and ``fingerprints`` name its input.
+    """The addition of one analysis to tables; ``digest`` and ``fingerprints`` identify its input.
 
     ``fingerprints`` maps the names of files to their numbers. This analysis begins with the final
-    state of the analysis ``open_state``. That one began with the final state of the analysis
-    ``used_state``. ``last_logged`` is the entry whose state of request logs this analysis begins
-    with.
+    state of the analysis ``open_state``. ``open_state`` itself began with the final state of the
+    analysis ``used_state``. ``last_logged`` is the entry with the request log state from which
+    this analysis continues.
     """
 
     tables: GrownTables
@@ -276,7 +276,7 @@ class GrownStaging(RunStaging):
     def _with_state(self, own: LedgerEntry, open_state: str | None) -> LedgerEntry:
         """Return the entry with the names of the states with which it began and ended."""
         if not self.fingerprints:
-            # An input of logs alone does not change the state of captures.
+            # An input that contains only logs does not change the state of captures.
             return replace(own, state_after=open_state)
         if not self.files.exists(STATE):
             return own
@@ -290,7 +290,7 @@ class GrownStaging(RunStaging):
     def _with_request_logs(self, own: LedgerEntry, last: LedgerEntry | None) -> LedgerEntry:
         """Return the entry with the names of the analyses whose request log states are needed.
 
-        ``last`` is an analysis that is in and has the name of the current state.
+        ``last`` is an analysis with the state "in" that has the name of the current state.
         """
         before = None if last is None else last.request_logs_after
         if not self._reads_request_logs:
@@ -366,9 +366,10 @@ def grown_staging(
     """Provide a place for one analysis that adds to ``tables``.
 
     ``sources`` are its captures. ``digest_of`` takes some captures and returns the digest of the
-    whole input. ``has_logs`` is true if the input also has logs. ``growth`` has the new lines of
-    ``request_logs``. With ``append`` the analysis is added, without files that the tables have or
-    that a tap is still writing; otherwise it replaces the tables. First, leftovers are removed.
+    whole input. ``has_logs`` is true if the input also has logs. ``growth`` contains the new lines
+    of ``request_logs``. With ``append`` the analysis is added, without files that are already in
+    the tables or that a tap is still writing; otherwise it replaces the tables. First, leftovers
+    are removed.
     """
     out = tables.out
     tables.check()
@@ -494,7 +495,7 @@ def to_undo(tables: GrownTables, run: str) -> Iterator[FileGroup]:
 
 
 def undo(tables: GrownTables, run: str) -> None:
-    """Take the last analysis out of the ledger, and then out of the tables; its files stay.
+    """Remove the last analysis from the ledger, and then from the tables; keep its files.
 
     Raises `FlexwireError` if ``run`` is not the last analysis.
     """
@@ -511,7 +512,7 @@ def undo(tables: GrownTables, run: str) -> None:
 
 
 def _tables_of_last(tables: GrownTables, ledger: LedgerSnapshot, run: str) -> set[str]:
-    """Return the tables of the last analysis; raise `FlexwireError` if ``run`` is another one."""
+    """Return the tables of the last analysis; raise `FlexwireError` if it is not ``run``."""
     last = ledger.last
     if last is None:
         raise FlexwireError(f"there is no analysis in {tables.out}")

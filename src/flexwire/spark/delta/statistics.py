@@ -1,9 +1,9 @@
 """Delta's statistics of a file's columns, which readers use to skip files.
 
-The statistics come from the footer of the file. A reader skips a file if its least and greatest
-values show that it has no wanted row. These bounds may therefore be too wide, but never too narrow.
+The statistics come from the footer of the file. A reader skips a file if the minimum and maximum
+values show that no row is wanted. These bounds can therefore be too wide, but never too narrow.
 Delta stores times in milliseconds, so bounds are rounded outwards. Long strings are cut. In a
-greatest value, the last remaining letter is then replaced by the letter that follows it.
+maximum, the last remaining letter is then replaced by the letter that follows it.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def _columns(footer: pq.FileMetaData) -> Iterator[tuple[str, list[Any]]]:
     plain = [
         place for place in range(footer.num_columns) if "." not in footer.schema.column(place).path
     ]
-    # Readers use the bounds of ``analysis`` to find out whether the analyses in a joined file are
-    # in.
+    # Readers use the bounds of ``analysis`` to find out whether the analyses in a joined file have
+    # the state "in".
     chosen = [
         place
         for at, place in enumerate(plain)

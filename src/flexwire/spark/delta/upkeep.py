@@ -1,16 +1,16 @@
-"""Upkeep of tables that grow: joins small files, takes old days out, and removes leftover files.
+"""Upkeep of tables that grow: joins small files, removes old days, and removes leftover files.
 
-Each step first lists what it will do, and may be killed at any moment. A file is written before a
+Each step first lists what it will do, and can be killed at any moment. A file is written before a
 commit lists it. It is removed only a long time after the last commit that listed it.
 
 - `to_join` and `join` make one file from the small files of one day of a table. Only files of
-  analyses that are in are joined, so that other analyses can still be taken out by their files. A
-  joined file is joined again once the new files have an eighth of its bytes. This limits how often
-  the same byte is rewritten.
-- `to_retire` and `retire` take the days before a given day out of the tables. A connection stays if
-  it was still seen on or after the given day. The ledger keeps its entries, so that no capture is
-  analyzed again.
-- `unnamed_files` and `remove_unnamed_files` remove files that no table names and nobody reads.
+  analyses with the state "in" are joined, so that other analyses can still be removed file by
+  file. A joined file is joined again once the new files reach an eighth of its size. This limits
+  how often the same byte is rewritten.
+- `to_retire` and `retire` remove the days before a given day from the tables. A connection stays
+  if it was still seen on or after the given day. The ledger keeps its entries, so that no capture
+  is analyzed again.
+- `unnamed_files` and `remove_unnamed_files` remove files that no table lists and nobody reads.
 """
 
 from __future__ import annotations

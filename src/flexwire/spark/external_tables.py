@@ -2,8 +2,8 @@
 
 The catalog contains a name, a location and columns for each table. The files remain where the
 analysis wrote them. Dropping such a table removes no files. Only tables of the same output are
-changed. A table belongs to the output if its comment names the output, or if its location is inside
-it.
+changed. A table belongs to the output if its comment names the output, or if its location is
+inside the output.
 """
 
 from __future__ import annotations

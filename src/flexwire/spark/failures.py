@@ -1,8 +1,8 @@
 """Explain failures of Spark in one or two sentences.
 
-Java's stack traces and those of Spark's Python workers have hundreds of lines, and the innermost
-error says what happened. If memory runs out, Java ends without a stack trace. Only the exit code of
-its process remains.
+The stack traces of Java and of Spark's Python workers have hundreds of lines. The innermost error
+says what happened. If memory runs out, Java ends without a stack trace. Only the exit code of its
+process remains.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def explain_failures(
 def stop_at_end(spark: SparkSession) -> Iterator[None]:
     """Stop ``spark`` at the end, without messages if Java has ended and everything is stopped.
 
-    At that moment, flexwire raises an error of its own. Py4J would log its errors with the whole
+    When this happens, flexwire raises its own error. Py4J would log its errors with the whole
     traceback of flexwire's error, and PySpark would warn about it. A thread of Py4J keeps telling
     Java which objects to release, so its log messages are hidden afterwards too.
     """

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from flexwire.storage.output_directory import OutputDirectory
 
-# A joined file is joined again once the smaller files have an eighth of its bytes.
+# A joined file is joined again once the smaller files reach an eighth of its size.
 _SHARE: Final = 8
 _CONNECTIONS: Final = "connections"
 
@@ -134,7 +134,7 @@ def _write(
     """Write the rows of a group to a few large files, and put these into the table's directory."""
     dataset = table.to_pyarrow_dataset()
     parts = only_files(dataset, {file["path"] for file in group.files})
-    # This reads one row group at a time, because the rows of a table may be large.
+    # This reads one row group at a time, because the rows of a table can be large.
     batches = parts.to_batches(columns=columns.names, batch_readahead=0, fragment_readahead=0)
     for first in batches:
         local = scratch / f"{JOINED}{secrets.token_hex(16)}.parquet"
@@ -150,7 +150,7 @@ def _write(
 
 
 def to_retire(out: OutputDirectory, before: date) -> Iterator[FileGroup]:
-    """Yield the files of days before ``before``, but not of connections that were seen later."""
+    """Yield the files of days before ``before``, but no connections with later traffic."""
     start = datetime(before.year, before.month, before.day, tzinfo=UTC)
     for name in output(out.url).names:
         table = TableLog(out, name).open() if has_days(name) else None
@@ -168,7 +168,7 @@ def to_retire(out: OutputDirectory, before: date) -> Iterator[FileGroup]:
 
 
 def retire(out: OutputDirectory, groups: Iterable[FileGroup]) -> None:
-    """Take files out of tables, with one commit per table; `vacuum` removes the files later."""
+    """Remove files from tables, with one commit per table; `vacuum` deletes the files later."""
     tables: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for group in groups:
         tables[group.table] += group.files
@@ -184,14 +184,14 @@ def retire(out: OutputDirectory, groups: Iterable[FileGroup]) -> None:
 
 
 def unnamed_files(out: OutputDirectory, hours: int) -> Iterator[FileGroup]:
-    """Yield, for each table, the paths of files that it has not named for this many hours."""
+    """Yield the paths of files that each of the tables has not listed for this many hours."""
     for name, table in _tables(out):
         if paths := _vacuum(table, hours, dry_run=True):
             yield FileGroup(name, None, tuple({"path": path} for path in sorted(paths)))
 
 
 def remove_unnamed_files(out: OutputDirectory, names: Collection[str], hours: int) -> None:
-    """Remove the files of these tables that no table has named for this many hours."""
+    """Remove the files of these tables that no table has listed for this many hours."""
     for name, table in _tables(out):
         if name in names:
             _vacuum(table, hours, dry_run=False)

@@ -59,7 +59,7 @@ _OLDEST = (4, 1)
 def arrow_function(name: str, task: Task, kind: pa.DataType) -> Callable[..., Column]:
     """Return a function of columns that workers run as ``task``, with this process's catalog.
 
-    ``task`` takes an Arrow array for each column and returns one of type ``kind``. Raises
+    ``task`` takes an Arrow array for each column, and returns an array of type ``kind``. Raises
     `AnalysisError` on PySpark 4.0, which has no `arrow_udf`.
     """
     check_version(name, pyspark.__version__)
@@ -107,29 +107,33 @@ def from_kafka(
     """Decode a binary column of messages into a struct, much as `from_protobuf` does.
 
     Args:
-        data: the bytes of one message in each row, complete and without a header; null gives null.
-        message: the message's name ("MetadataResponse"), or your own spec. It is not a column,
-            because it fixes the type. The type is `schema_of_kafka`, the same for all versions.
+        data: the bytes of one message in each row, complete and without a header; null results in
+            null.
+        message: the message's name ("MetadataResponse"), or your own spec. The message is not a
+            column, because it determines the type. The type is that of `schema_of_kafka`, the same
+            for all versions.
         version: an int for all rows, or a column with the version of each row.
-        options: a dict of texts, as in `from_protobuf`:
+        options: a dict of strings, as in `from_protobuf`:
 
             - ``mode``: FAILFAST, the default of `from_protobuf`, ends the query with the first
               message that does not decode. PERMISSIVE returns null in all fields for such a
               message, and adds one field to all rows: ``_corrupt_record``, as in `from_json`. The
-              field is null in rows that decode. Otherwise it has the ``reason``, the ``path`` of
-              the field and the ``offset`` of the byte.
+              field is null in rows that decode. Otherwise the field contains the ``reason``, the
+              ``path`` of the field and the ``offset`` of the byte.
             - ``columnNameOfCorruptRecord``: another name for that field.
             - ``absent``: the value of a field that the row's version lacks, ``null`` (the default)
               or ``default``.
-            - ``encoding``: another encoding than Kafka's, by its name in `flexwire.codec.Encoding`.
-            - ``fields``: the fields of the struct, ``"throttle_time_ms, topics.name"``; all by
-              default. Leave out the fields that a query does not use: Spark takes several times as
-              long to transfer a struct as flexwire takes to decode it.
+            - ``encoding``: an encoding other than Kafka's, by its name in
+              `flexwire.codec.Encoding`.
+            - ``fields``: the fields of the struct, such as ``"throttle_time_ms, topics.name"``;
+              all by default. Leave out the fields that a query does not use: Spark takes several
+              times as long to transfer a struct as flexwire takes to decode it.
 
     Raises `UnknownMessageError` immediately if the catalog does not have the message, or if an int
-    is not a version of it. Raises `AnalysisError` on PySpark 4.0. The query carries a copy of the
-    current catalog (`use_catalog`). A call that is used in ``where`` and ``select`` is evaluated
-    twice, like any Python function in Spark: docs/spark-functions.md says how to evaluate it once.
+    ``version`` does not exist. Raises `AnalysisError` on PySpark 4.0. The query carries a copy of
+    the current catalog (`use_catalog`). A call that is used in ``where`` and ``select`` is
+    evaluated twice, like any Python function in Spark: docs/spark-functions.md says how to
+    evaluate it once.
     """
     chosen = read_options(options, *_OF_STRUCTS)
     named = messages.portable(message)
@@ -143,11 +147,11 @@ def from_kafka_variant(
     version: ColumnOrName,
     options: FunctionOptions | None = None,
 ) -> Column:
-    """Decode messages into Variants, as `parse_json` does. A column names the messages.
+    """Decode messages, whose names are in a column, into Variants, as `parse_json` does.
 
     Everything is as in `from_kafka`, except that ``message`` is a column, and that the type is the
-    same for all messages. Fields have the same names. It takes hundreds of times as long, because
-    each value is made in Python.
+    same for all messages. Fields have the same names. This function takes hundreds of times as
+    long, because each value is created in Python.
     """
     for column, name in ((data, "data"), (message, "message"), (version, "version")):
         check_column(column, name)
@@ -164,14 +168,14 @@ def to_kafka(
     """Encode a struct column into a binary column of messages, as `to_protobuf` does.
 
     Args:
-        data: structs as `from_kafka` returns them. A field may be missing if none of the requested
-            versions has it, and null stands for it; a null struct gives null.
+        data: structs as `from_kafka` returns them. A field that no requested version has can be
+            missing or null. A null struct results in null.
         message: the message's name, or your own spec.
         version: an int for all rows, or a column with the version of each row.
         options: ``mode`` FAILFAST, the default, ends the query with the first row that no message
-            can hold. PERMISSIVE gives null for it. It also takes structs with the error field that
-            `from_kafka` adds in this mode, or the one that ``columnNameOfCorruptRecord`` names.
-            ``encoding`` is as in `from_kafka`.
+            can hold. PERMISSIVE returns null for such a row. This mode also accepts structs with
+            the error field that `from_kafka` adds; ``columnNameOfCorruptRecord`` gives another
+            name for this field. ``encoding`` is as in `from_kafka`.
     """
     chosen = read_options(options, MODE, CORRUPT, ENCODING)
     named = messages.portable(message)
@@ -181,8 +185,8 @@ def to_kafka(
 def schema_of_kafka(message: MessageLike, options: FunctionOptions | None = None) -> StructType:
     """Return the type of `from_kafka` with the same options, as `schema_of_json` does for JSON.
 
-    The result is a type and not a column: it does not depend on data, and is known before a query
-    runs. In SQL, use its ``simpleString()``.
+    The result is a type, not a column. The type does not depend on data, and is known before a
+    query runs. In SQL, use its ``simpleString()``.
 
     >>> schema_of_kafka("ListGroupsRequest").simpleString()[:36]
     'struct<states_filter:array<string>,t'
@@ -233,21 +237,22 @@ def kafka_records(
 
     Spark's most similar function is `from_json` with a schema of ``array<struct<…>>``. Use `inline`
     to make rows of the array. The bytes are the ``records`` of a Produce request or Fetch response,
-    or a part of a log segment. They may have record batches and message sets of every magic and
-    compression, one after the other.
+    or a part of a log segment. They can contain a sequence of record batches and message sets, of
+    any magic and compression.
 
     Args:
-        data: the bytes of each row; null gives null, and no bytes an empty array.
+        data: the bytes of each row; null results in null, and no bytes result in an empty array.
         columns: the fields of a record, from `flexwire.columnar.RECORD_COLUMNS` (the default:
             ``offset``, ``timestamp``, ``timestamp_type``, ``key``, ``value``, ``headers``) and
             `flexwire.columnar.BATCH_COLUMNS`. Other fields are not copied.
         options: ``mode`` FAILFAST, the default, ends the query with the first damaged batch. A
-            batch that was cut off at the end of a full fetch is left out. PERMISSIVE gives the
-            other records, and after them one element for each damaged or truncated batch. That
-            element has only ``_corrupt_record`` (or ``columnNameOfCorruptRecord``): the ``reason``
-            and the ``offset`` of the byte. In records this field is null. ``maxInflated`` (``128m``
-            by default) bounds the decompressed bytes of a batch, and ``maxRatio`` bounds them as a
-            multiple of its own bytes. A batch above either bound is damaged.
+            batch that was cut off at the end of a full fetch is left out. PERMISSIVE returns the
+            other records, and after them one element for each damaged or truncated batch. This
+            element contains only ``_corrupt_record`` (or ``columnNameOfCorruptRecord``): the
+            ``reason`` and the ``offset`` of the byte. In records this field is null.
+            ``maxInflated`` (``128m`` by default) bounds the decompressed bytes of a batch, and
+            ``maxRatio`` bounds them as a multiple of the batch's own size. A batch above either
+            bound is damaged.
     """
     check_column(data, "data")
     chosen = read_options(options, MODE, CORRUPT, *OF_INFLATION)
@@ -271,12 +276,13 @@ def kafka_headers(
 
     Args:
         headers: the ``headers`` of Spark's own Kafka source (``includeHeaders``), or of
-            `kafka_records`; null, which is Spark's value for no headers, gives null.
-        convention: its name in `flexwire.records.conventions` (``kip-82``, ``utf-8``, ``connect``,
-            ``spring-json`` …), or your own convention, such as ``FixedWidth({"n": "int"})``.
+            `kafka_records`; null, which is Spark's value for no headers, results in null.
+        convention: the name of a convention in `flexwire.records.conventions` (``kip-82``,
+            ``utf-8``, ``connect``, ``spring-json`` …), or your own convention, such as
+            ``FixedWidth({"n": "int"})``.
         options: ``mode`` FAILFAST, the default, ends the query with the first value that does not
-            fit. PERMISSIVE gives null for it, and adds one field to all: ``_corrupt_record`` (or
-            ``columnNameOfCorruptRecord``) with the ``reason``.
+            fit. PERMISSIVE returns null for such a value, and adds one field to all headers:
+            ``_corrupt_record`` (or ``columnNameOfCorruptRecord``) with the ``reason``.
     """
     check_column(headers, "headers")
     chosen = read_options(options, MODE, CORRUPT)
@@ -299,11 +305,11 @@ def header(
         headers: as in `kafka_headers`.
         key: the key, which is not a column.
         type: a type of KIP-82's table: boolean, byte, short, int, long, float, double, string,
-            char, or ``byte[]``, which may be called binary.
+            char, or ``byte[]`` (also called binary).
         options: ``convention`` says how values are written, ``kip-82`` by default. ``mode``
             FAILFAST, the default, ends the query with the first value that does not fit, or that
-            cannot be converted to the type without loss: a short is a long, a long of 5 is a short,
-            "5" is neither. PERMISSIVE gives null for it.
+            cannot be converted to the type without loss: a short is a long, the long 5 is a short,
+            and "5" is neither. PERMISSIVE returns null for such a value.
     """
     check_column(headers, "headers")
     chosen = read_options(options, MODE, CONVENTION)
@@ -326,11 +332,11 @@ def kafka_frame(
     ``frame.message``.
 
     Args:
-        data: frames with their int32 length; null gives null.
-        api_key: for responses, which do not name their API: the api key of the request.
+        data: frames with their int32 length; null results in null.
+        api_key: for responses, which do not contain their API: the api key of the request.
         api_version: for responses: the version of the request.
         options: ``mode`` FAILFAST, the default, ends the query with the first value that is not a
-            frame. PERMISSIVE gives null fields for it, and adds one field to all:
+            frame. PERMISSIVE returns null fields for such a value, and adds one field to all rows:
             ``_corrupt_record`` (or ``columnNameOfCorruptRecord``). ``lengthPrefix`` is ``false``
             for payloads without their length, as in the ``frames`` table of an analysis.
     """
@@ -353,8 +359,8 @@ def register_functions(
 ) -> list[str]:
     """Register the column functions for SQL in a session, and return their names.
 
-    A Python function cannot take its type from an argument. There is therefore one typed function
-    for each of ``messages``, named after it: ``kafka_metadata_response(value, 12)`` for
+    The type of a Python function cannot depend on an argument. There is therefore one typed
+    function for each of ``messages``, named after it: ``kafka_metadata_response(value, 12)`` for
     ``MetadataResponse``, with the type of `schema_of_kafka`. The following functions take any
     message:
 

@@ -127,7 +127,7 @@ def _read(convention: Convention, pairs: list[RawHeader], options: FunctionSetti
     try:
         bound = convention.for_record(pairs)
     except FlexwireError:
-        # The header that names the types is invalid. The error is reported there.
+        # The header with the types is invalid. The error is reported for that header.
         bound = convention
     items: list[Any] = []
     for key, data in pairs:

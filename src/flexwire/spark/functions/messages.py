@@ -1,7 +1,7 @@
 """Convert messages and frames in a column from bytes to structures and back, in Arrow only.
 
-A request contains its API and version. A response does not, so it is read with the api key and the
-version of its request.
+A request contains its API and version. A response contains neither, so reading a response requires
+the api key and the version of its request.
 
 The behavior that `flexwire.spark.functions` promises is implemented here, and tested without Spark.
 `flexwire.columnar` decodes. If its kernels refuse an input, the reference decoder reads it.
@@ -200,7 +200,7 @@ OF_INFLATION: Final = {
 
 
 def size_of(name: str, value: str) -> int:
-    """Return a number of bytes from text in Spark's notation: 134217728, 128m."""
+    """Return a number of bytes from Spark's notation, such as 134217728 or 128m."""
     match = _SIZE.fullmatch(value.strip())
     if match is None or not int(match[1]):
         raise refuse(name, "a number of bytes, such as 134217728 or 128m", value)
@@ -276,7 +276,7 @@ def _value(name: str, value: str) -> str:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Return names that are separated by commas. Empty text has no names."""
+    """Return names that are separated by commas. An empty string contains no names."""
     names = tuple(name.strip() for name in text.split(",")) if text else ()
     if "" in names:
         raise refuse(FIELDS, "names separated by commas", text)

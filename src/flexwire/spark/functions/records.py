@@ -114,7 +114,7 @@ class _RecordLists:
     def add(self, records: pa.RecordBatch, of_row: Words, counts: Words) -> None:
         """Add the records of batches, with the row of each.
 
-        The kernels refuse batches without records.
+        A count of 0 means that the kernels refused the batch.
         """
         self._is_unread[of_row[counts == 0]] = True
         if len(records):

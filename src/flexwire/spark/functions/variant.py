@@ -1,8 +1,8 @@
 """Values as Variants, the binary form that Spark and Parquet share (version 1).
 
 A Variant is a value and its metadata, which are the names of all fields in the value. Spark has a
-builder for JSON only, which has no bytes, dates or times. Converting a Python value here takes a
-tenth of the time that Spark's builder takes. The source is the Parquet format's VariantEncoding.
+builder only for JSON, and JSON has no bytes, dates or times. Converting a Python value here takes
+a tenth of the time that Spark's builder takes. The source is the Parquet format's VariantEncoding.
 
 The names of a type's fields are the same in all rows, and so is the metadata. Each column becomes a
 list with the bytes of its values, and a structure joins the bytes of its fields.
@@ -70,7 +70,7 @@ def to_variant(value: Any) -> tuple[bytes, bytes]:
 
     None, bool, int, float, Decimal, str, bytes, date and datetime keep their types. A UUID becomes
     text, and so does a number of more than 38 digits or a value of any other type. A list becomes
-    an array, and a dict becomes an object, whose keys are text. Raises `EncodeError` for more than
+    an array, and a dict becomes an object with strings as keys. Raises `EncodeError` for more than
     `MOST` bytes.
 
     >>> to_variant(5)
@@ -96,7 +96,7 @@ def variants(values: Iterable[Any]) -> pa.StructArray:
 
 
 def _value(value: Any, names: dict[str, int]) -> bytes:
-    # A lookup table has the common types. For a subclass, its bases are checked.
+    # A lookup table contains the common types. For a subclass, its bases are checked.
     write = WRITERS.get(type(value))
     if write is not None:
         return write(value)
@@ -234,7 +234,7 @@ def _encoded(text: str) -> bytes:
 
 
 def width_of(number: int) -> int:
-    """Return how many bytes hold a number that is not negative."""
+    """Return the number of bytes that a non-negative number needs."""
     return max(1, (number.bit_length() + 7) // 8)
 
 
@@ -256,7 +256,7 @@ _BYTE_OF_COLUMN = 255
 
 
 def struct_variants(structs: pa.StructArray) -> pa.StructArray:
-    """Return structures as Variants, equal to those that `to_variant` makes of their dicts.
+    """Return structures as Variants, equal to the results of `to_variant` for their dicts.
 
     Null stays null. Raises `EncodeError` for a row that exceeds the maximum size of a Variant.
     """

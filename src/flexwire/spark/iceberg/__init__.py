@@ -13,8 +13,8 @@ commit only if it is based on the current snapshot, so of two concurrent commits
 
 Each snapshot that adds an analysis has the name of the analysis (`tables.ADDED`). If the reply to a
 commit was lost, this name shows that the commit succeeded, and the commit is not repeated. Files
-have no field ids, so each table has a name mapping. A table is partitioned by the day of its column
-of times. The file already has the column of times, so no column is added.
+have no field ids, so each table has a name mapping. A table is partitioned by the day of its time
+column. The files already contain this column, so no column is added.
 
 Only this package needs pyiceberg. Tasks use only `flexwire.spark.delta.layout`.
 """

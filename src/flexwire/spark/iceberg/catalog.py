@@ -1,8 +1,8 @@
 """The catalog of an output's Iceberg tables, opened by pyiceberg, and each table's location.
 
-pyiceberg has its own file systems. It gets the credentials that flexwire's S3 store has found, so
-that only one set of credentials is used. The credentials are never stored, in particular not in a
-table's properties.
+pyiceberg has its own file systems. It gets the credentials of flexwire's S3 store, so that only
+one set of credentials is used. The credentials are never stored, in particular not in a table's
+properties.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 CATALOG_FILE: Final = "catalog/catalog.db"
 
 CONFLICTS: Final = (CommitFailedException, ValidationException, CommitStateUnknownException)
-"""Errors which mean that another commit came first, or that the reply to this commit was lost."""
+"""Errors that mean that another commit came first, or that the reply to this commit was lost."""
 
 _S3: Final = {
     "AWS_REGION": "s3.region",
@@ -120,7 +120,8 @@ def iceberg_failures(out: OutputDirectory, tried: str) -> Iterator[None]:
     except (OSError, SQLAlchemyError) as error:
         raise StorageError(reason_of(error), url=str(out), tried=tried) from None
     except Exception as error:
-        # pyiceberg's catalogs raise their own errors, those of their libraries, and Python's.
+        # pyiceberg's catalogs raise their own errors, errors of their libraries, and Python's
+        # errors.
         if not type(error).__module__.startswith(("pyiceberg.", "requests.", "botocore.")):
             raise
         raise StorageError(reason_of(error), url=str(out), tried=tried) from None

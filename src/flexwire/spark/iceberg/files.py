@@ -59,7 +59,7 @@ class TableFile:
     def days(self, column: str) -> list[str] | None:
         """Return the days in UTC from the first to the last time in a column.
 
-        Returns None if the table does not know these times, or if they span more than a year.
+        Returns None if the table's metadata lacks these times, or if they span more than a year.
         """
         if column not in self.first or column not in self.last:
             return None
@@ -88,9 +88,9 @@ def expire_old(
 
 
 def old_snapshots(table: Table, seconds: int, kept: int = 0) -> list[int]:
-    """Return the snapshots older than ``seconds``, without the ``kept`` newest ones.
+    """Return the snapshots older than ``seconds``, without the ``kept`` newest snapshots.
 
-    Snapshots that a branch or a tag names are also left out.
+    Snapshots to which a branch or a tag refers are also left out.
     """
     before = time.time_ns() // 1_000_000 - seconds * 1000
     named = {reference.snapshot_id for reference in table.metadata.refs.values()}
@@ -147,7 +147,9 @@ def _bounds(schema: Schema, bounds: dict[int, bytes] | None) -> dict[str, Any]:
 
 
 def analyses_of(file: TableFile, out: OutputDirectory) -> set[str]:
-    """Return the analyses that have rows in a file. If there may be several, the file is read."""
+    """Return the analyses that have rows in a file. If there can be several analyses, the file is
+    read.
+    """
     if file.analysis is not None:
         return {file.analysis}
     system, root = out.arrow()

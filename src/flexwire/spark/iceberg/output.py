@@ -1,4 +1,4 @@
-"""Read an output of Iceberg tables: the rows of the analyses that its ledger lists as in.
+"""Read an output of Iceberg tables: the rows of analyses with the state "in" in its ledger.
 
 Iceberg has no integers of 8 or 16 bits. Columns that tasks wrote with fewer bits are converted back
 to these bits when they are read. An answer therefore gets the types that docs/tables.md lists,
@@ -68,7 +68,9 @@ class IcebergTables(GrownTables):
 
     @cached_property
     def at_once(self) -> int:  # type: ignore[override]  # it depends on the catalog
-        """The most tables that are committed to at the same time. SQLite allows only one writer."""
+        """The largest number of tables that get commits at the same time. SQLite allows only one
+        writer.
+        """
         return 1 if self.catalog.name is None else AT_ONCE
 
     @property
@@ -125,7 +127,7 @@ class IcebergOutput(GrownOutput):
         return self.iceberg
 
     def files(self, name: str) -> list[FileEntry]:
-        """Return the files of a table that belong to analyses that are in."""
+        """Return the files of a table that belong to analyses with the state "in"."""
         return [_entry(file) for file in self._state(name).files if self._is_wanted(name, file)]
 
     def files_by_day(self, name: str) -> dict[str, list[FileEntry]] | None:
@@ -144,16 +146,16 @@ class IcebergOutput(GrownOutput):
         return self._state(name).columns
 
     def dataset(self, name: str) -> ds.Dataset:
-        """Return a table as a dataset of pyarrow."""
+        """Return a table as a pyarrow dataset."""
         state = self._state(name)
         files = [file for file in state.files if self._is_wanted(name, file)]
         return dataset_of(files, state.columns, self.out)
 
     def _state(self, name: str) -> _TableState:
-        """Return a table as it was at its first use.
+        """Return a table in its state at the first use.
 
         Engines join only files of analyses that the ledger lists. Analyses are always replaced all
-        together, so it is enough to check one analysis of a joined file.
+        together, so checking one analysis of a joined file is enough.
         """
         if name not in self.states:
             table = self.iceberg.table(name).open() if name in self.names else None
@@ -179,7 +181,7 @@ class IcebergOutput(GrownOutput):
 
 @dataclass(frozen=True, slots=True)
 class _TableState:
-    """The columns of a table, and those of its files that belong to analyses that are in."""
+    """The columns of a table, and its files from analyses that have the state "in"."""
 
     columns: pa.Schema
     files: list[TableFile]

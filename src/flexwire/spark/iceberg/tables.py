@@ -143,7 +143,7 @@ class IcebergTable(GrownTable):
         return analyses
 
     def own_files(self, run: str) -> list[dict[str, Any]] | None:
-        """Return the files of an analysis. None if some of its rows share a file with others."""
+        """Return the files of an analysis. None if a file also contains rows of other analyses."""
         table = self.open()
         files = [] if table is None else live_files(table, self.out, rows_of({run}))
         own = [file for file in files if run in analyses_of(file, self.out)]
@@ -154,7 +154,8 @@ class IcebergTable(GrownTable):
     def remove(self, runs: Collection[str]) -> None:
         """Remove the rows of these analyses from the table. The files themselves are kept.
 
-        If an engine has joined a file with others, the file is rewritten without these rows.
+        If an engine has joined a file with other files, the new file is rewritten without these
+        rows.
         """
         retry(lambda: self._remove({*runs}), self.directory)
 

@@ -1,7 +1,7 @@
-"""Maintain Iceberg tables: take out old days, and remove old snapshots and files.
+"""Maintain Iceberg tables: remove old days, old snapshots and old files.
 
 All engines can join the small files of Iceberg tables, so flexwire does not: the error of `to_join`
-explains how to do it. Each step first lists its work, and may be killed at any moment. A file is
+explains how to do it. Each step first lists its work, and can be killed at any moment. A file is
 removed only if no remaining snapshot lists it.
 """
 
@@ -101,7 +101,7 @@ def _day(file: TableFile) -> str:
 
 
 def retire(out: OutputDirectory, groups: Iterable[FileGroup]) -> None:
-    """Take files out of their tables, with one commit per table. The files are removed later."""
+    """Remove files from their tables, with one commit per table. The files are deleted later."""
     names: defaultdict[str, set[str]] = defaultdict(set)
     for group in groups:
         names[group.table] |= {file["path"] for file in group.files}
@@ -129,7 +129,7 @@ def _retire(place: IcebergTable, paths: set[str]) -> int:
 def unnamed_files(out: OutputDirectory, hours: int) -> Iterator[FileGroup]:
     """Yield each table with its files, by path, that only snapshots older than ``hours`` list.
 
-    Files that no snapshot lists are also included if they are older than that.
+    Files that no snapshot lists are also included if they are older than ``hours``.
     """
     before = datetime.now(UTC) - timedelta(hours=hours)
     for name, place, find in _places(out):

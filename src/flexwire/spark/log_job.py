@@ -118,10 +118,10 @@ def plan_logs(
 ) -> LogPlan:
     """Plan the reading of logs. ``files`` are their segments and indexes.
 
-    If several directories have the same partition, the directory is read with which Kafka would
-    continue (`flexwire.logs.discovery`). If tables grow, ``known`` contains the offsets at which
-    reading continues, and each log is read up to its last whole batch. Raises `CaptureError` if
-    there is no log among ``files``.
+    If several directories have the same partition, the directory with which Kafka would continue
+    is read (`flexwire.logs.discovery`). If tables grow, ``known_offsets`` contains the offsets at
+    which reading continues, and each log is read up to its last whole batch. Raises `CaptureError`
+    if there is no log among ``files``.
     """
     everything = logs_among(files, LogQuery(replicas="all"))
     logs = logs_among(files, LogQuery())
@@ -261,7 +261,7 @@ _KEPT: Final = "_logs"
 _RUNS: Final = f"{_KEPT}/runs"
 # A task merges about this many keys, in several rounds.
 _KEYS_OF_TASK: Final = 8 * MOST_HELD
-# The largest number of directories that the facts name.
+# The largest number of directories that the facts list.
 _DIRECTORIES: Final = 200
 # The number of runs of each partition is counted too.
 _Merging = list[tuple["Partition", KeyWork, int]]
@@ -457,7 +457,7 @@ def _is_of_last(name: str, held_tasks: frozenset[int]) -> bool:
 
 
 def _merging(plan: LogPlan, spilled: dict[int, list[int]]) -> list[_Merging]:
-    """Return the work of the tasks that merge: partitions with several runs, or parts of these."""
+    """Return the work of the tasks that merge: partitions with several runs, or their parts."""
     tasks: list[_Merging] = []
     keys_in_task = _KEYS_OF_TASK
     for partition, keys in sorted(spilled.items()):

@@ -114,7 +114,7 @@ def to_releases(releases: object) -> tuple[str, ...]:
 def to_answers(
     answers: str | Iterable[str | Answer] | None, labels: str | Path | None
 ) -> tuple[Answer, ...] | None:
-    """Return the requested answers, or None for those about logs."""
+    """Return the requested answers, or None for the answers about logs."""
     if answers is None and labels is None:
         return None
     labelled = [answer for answer in in_order(ANSWERS_BY_NAME) if answer.labelled is not None]

@@ -18,7 +18,7 @@ _DESCRIPTION = "spark.job.description"
 
 
 class Progress(Protocol):
-    """A function that is told the current stage of the analysis, and how much of it is done.
+    """A function that receives the current stage of the analysis, and how far it is.
 
     ``total`` is 0 while it is unknown. Calls come from several threads, one at a time.
     """
@@ -28,7 +28,7 @@ class Progress(Protocol):
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Ignore a report of progress."""
+    """Ignore a progress report."""
 
 
 class StageClock:

@@ -147,9 +147,7 @@ def _bounds(schema: Schema, bounds: dict[int, bytes] | None) -> dict[str, Any]:
 
 
 def analyses_of(file: TableFile, out: OutputDirectory) -> set[str]:
-    """Return the analyses that have rows in a file. If there can be several analyses, the file is
-    read.
-    """
+    """Return the analyses that have rows in a file. A file with several analyses is read."""
     if file.analysis is not None:
         return {file.analysis}
     system, root = out.arrow()

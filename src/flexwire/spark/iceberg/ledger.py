@@ -50,7 +50,7 @@ _PROPERTIES: Final = {**PROPERTIES, "commit.retry.num-retries": "0"}
 
 @dataclass(frozen=True)
 class IcebergLedgerSnapshot(LedgerSnapshot):
-    """A state of the ledger's table. It is None before the first commit."""
+    """A state of the ledger's table. ``table`` is None before the first commit."""
 
     table: Table | None
     out: OutputDirectory

@@ -68,9 +68,7 @@ class IcebergTables(GrownTables):
 
     @cached_property
     def at_once(self) -> int:  # type: ignore[override]  # it depends on the catalog
-        """The largest number of tables that get commits at the same time. SQLite allows only one
-        writer.
-        """
+        """The largest number of tables that get commits at the same time: 1 for SQLite."""
         return 1 if self.catalog.name is None else AT_ONCE
 
     @property
@@ -79,7 +77,7 @@ class IcebergTables(GrownTables):
         return IcebergLedger(self.out, self.catalog, self.opened)
 
     def table(self, name: str) -> IcebergTable:
-        """Return a table. It does not have to exist yet."""
+        """Return a table, which does not have to exist yet."""
         return IcebergTable(self.out, self.catalog, self.opened, name)
 
     def output(self, run: str) -> IcebergOutput:

@@ -24,7 +24,7 @@ _SECRET: Final = re.compile(
     r"token|credential|secret|password|access-key|account-key|session-key|connection-string",
     re.IGNORECASE,
 )
-# These properties say where tokens come from, and contain none.
+# These properties say where tokens come from, and contain no tokens.
 _NO_SECRET: Final = frozenset({"oauth2-server-uri", "token-refresh-enabled"})
 _FORMAT: Final = 1
 
@@ -44,7 +44,7 @@ OWN: Final = DatabaseName("flexwire", "kafka")
 
 
 def to_database(value: object, name: str) -> DatabaseName:
-    """Return a catalog and its database; both names may have letters, digits and underscores.
+    """Return a catalog and its database; both names can contain letters, digits and underscores.
 
     >>> to_database("spark_catalog.kafka", "register")
     DatabaseName(catalog='spark_catalog', database='kafka')
@@ -68,7 +68,7 @@ def catalog_table(name: str) -> str:
 class IcebergCatalog:
     """The catalog of Iceberg tables: a name in pyiceberg's configuration, and properties.
 
-    ``properties`` are pyiceberg's, such as "uri" and "type", and override pyiceberg's
+    ``properties`` are properties of pyiceberg, such as "uri" and "type", and override pyiceberg's
     configuration. They are stored in the output, so that readers need only the output's path.
     Raises `ArgumentError` for a key or a password. Without a ``name`` the catalog is a SQLite file
     in the output.

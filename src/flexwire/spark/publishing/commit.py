@@ -2,8 +2,8 @@
 
 Spark may evaluate anything more than once: a task that fails, a slow task, a DataFrame that is used
 twice. A task that writes files must give the right result in all these cases. All tasks that write
-files therefore run in one job, which Spark never runs twice. It returns one message for each task,
-from the attempt that counts.
+files therefore run in one job, which Spark never runs twice. The job returns one message for each
+task, from the attempt that Spark committed.
 
 With a SparkContext this is an RDD job, which takes five seconds of CPU time less than a query,
 because it has no plan and starts Python only once. Spark Connect has no SparkContext. With Spark
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_WORK: Final = 1 << 18
-"""Work of at most this many bytes is sent with the tasks."""
+"""The number of bytes up to which work is sent with the tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,8 @@ _LOGGER: Final = logging.getLogger("flexwire")
 # The result of a task passes through Java and stays in the driver's memory.
 LARGEST_VALUE: Final = 1 << 20
 MOST_TASKS: Final = 20_000
-"""An action should have at most this many tasks, because the driver holds a list of files for each.
+"""The number of tasks that an action should not exceed. The driver holds a list of files for each
+task.
 """
 _RESULTS: Final = "_results"
 # In printed plans, Spark hides the values of options whose names contain this word.
@@ -106,12 +107,12 @@ def run_tasks(
     ``work`` must be picklable (a function of a module, or a `functools.partial` of one). It writes
     files, hands them over with `TaskOutput.put`, and returns a picklable value of at most 1 MiB. A
     task may run more than once, even twice at the same time. The result has one entry for each
-    number, in order: the files and the value of the attempt that counts. `settle` removes all files
-    that no entry names. Tasks use the catalog of this process. The log says how many tasks ran
+    number, in order: the files and the value of the committed attempt. `settle` removes all files
+    that no entry lists. Tasks use the catalog of this process. The log says how many tasks ran
     without kernels.
 
     Raises Spark's error if a task fails after all its attempts. Files that were written before the
-    error stay, and the caller who made the directory removes them.
+    error remain, and the caller that created the directory removes them.
     """
     if count == 0:
         return []
@@ -148,7 +149,7 @@ def _run_as_rdd(spark: SparkSession, count: int, job: _TaskJob) -> list[tuple[in
 
 
 def _run_as_writer(spark: SparkSession, count: int, job: _TaskJob) -> Iterator[tuple[int, bytes]]:
-    """Run the tasks as the one command of a data source's writer."""
+    """Run the tasks as a single write command of a data source."""
     packed = base64.b64encode(_pickled(job)).decode()
     # Spark also looks for the sink in the active session.
     register_source(spark, TasksDataSource)

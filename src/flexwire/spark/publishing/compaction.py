@@ -5,8 +5,8 @@ a range's task ─▶ _parts/<table>/…     small, to be joined ─▶ tables/<
                ─▶ tables/<table>/…     large enough as it is
 ```
 Parts are not in the tables before they are joined, so no reader finds a row twice. This is true
-even if the driver is killed in the middle, or if an attempt that does not count writes its part
-again after everything is published. Only the sizes and ranges of the parts decide which parts are
+even if the driver is killed in the middle, or if an uncommitted attempt writes its part again
+after everything is published. Only the sizes and ranges of the parts decide which parts are
 joined. The names and bytes of the results therefore also depend only on these. Only parts of the
 same directory are joined into a file.
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from flexwire.storage.output_directory import OutputDirectory
 
 TASK_BYTES: Final = 1 << 30
-"""A task joins parts of about this many bytes."""
+"""The approximate number of bytes that a task joins."""
 
 LEAST_PARTS: Final = 8
-"""A table with fewer files is not changed, because joining takes half as long as making the files.
+"""The smallest number of files that are joined. Joining takes half as long as writing the files.
 """
 
 # At most this fraction of the bytes in all tables is written again.
@@ -50,9 +50,9 @@ _PLAN: Final = "_plan"
 def compact(
     spark: SparkSession, committed: Iterable[CommittedTask[Any]], task_output: TaskOutput
 ) -> Iterator[WrittenFile]:
-    """Move all parts that tasks committed into the tables; return all files that belong there.
+    """Move all parts that tasks committed into the tables; return all files of the tables.
 
-    If no parts have to be joined, no task runs. The parts stay until `remove_parts`.
+    If no parts have to be joined, no task runs. The parts remain until `remove_parts`.
     """
     tables: list[Iterable[WrittenFile]] = []
     groups = _part_groups(committed, tables)
@@ -99,7 +99,7 @@ def _part_groups(
 def _choose(
     groups: list[PartGroup], tables: list[Iterable[WrittenFile]]
 ) -> tuple[list[PartGroup], list[PartGroup]]:
-    """Return the groups to join, and the groups whose parts stay as they are."""
+    """Return the groups to join, and the groups whose parts do not change."""
     total = sum(group.size for group in groups) + sum(
         file.size for files in tables for file in files
     )

@@ -1,8 +1,8 @@
 """The lease of an output in a store: while one run writes there, any other run stops immediately.
 
 A store has no locks. Without a lease, two runs at the same time would both do all their work, and
-in the end only one would count. The lease saves that work. It never decides what is in the output:
-the ledger and ``current.json`` decide, and they are correct without any lease.
+only one result would be kept. The lease saves that work. The lease never decides what is in the
+output: the ledger and ``current.json`` decide, and they are correct without any lease.
 
 ```
 OUT/_lease/<number>     an object that a run writes when it begins, writes again every minute,
@@ -11,7 +11,7 @@ OUT/_lease/now-<owner>  written by a run that finds a lease, to learn the store'
 ```
 A lease that was not written for five minutes is stale: its run was killed or is paused. The next
 run takes over by creating the next number. Only one of several runs can create this number, because
-`OutputDirectory.create` fails if the number already exists. A paused run that comes back finds the
+`OutputDirectory.create` fails if the number already exists. A paused run that resumes finds the
 higher number. This run keeps working, and the ledger or ``current.json`` decides.
 
 Only times of the store are compared, because clocks of machines differ. The content of a lease is
@@ -41,14 +41,15 @@ if TYPE_CHECKING:
 LEASES: Final = "_lease"
 LEASE_FORMAT: Final = 1
 STALE_SECONDS: Final = 300.0
-"""A lease of this age is stale. A request to a store may take `ANSWER_SECONDS`, and a lease stays
-fresh if one renewal fails."""
+"""A lease of this age is stale. A request to a store can take `ANSWER_SECONDS`, and a lease stays
+fresh if one renewal fails.
+"""
 
 RENEWALS: Final = 5
-"""How often a run renews its lease before it would become stale."""
+"""How often a run renews its lease before the lease would become stale."""
 
 MOST_BYTES: Final = 4096
-"""No more bytes of a lease are read."""
+"""The largest number of bytes that are read from a lease."""
 
 _TRIES: Final = 5
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
@@ -58,7 +59,9 @@ _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2
 
 
 class _Content(NamedTuple):
-    """The content of a lease; both are empty if the lease cannot be read or has another format."""
+    """The content of a lease; both fields are empty if the lease cannot be read or has another
+    format.
+    """
 
     owner: str
     since: str
@@ -68,7 +71,7 @@ _UNKNOWN: Final = _Content("", "")
 
 
 class Lease:
-    """The lease that this run holds on ``out``; ``notes`` are for its user."""
+    """The lease that this run holds on ``out``; ``notes`` are messages for the user."""
 
     def __init__(self, out: OutputDirectory, stale_seconds: float = STALE_SECONDS) -> None:
         self.out = out
@@ -96,7 +99,7 @@ class Lease:
                 if number and not is_stale:
                     raise self._refusal(entries[str(number)])
             if not _NUMBER.fullmatch(str(number + 1)):
-                # No run counts this far, so somebody else wrote this object.
+                # No run reaches this number, so somebody else wrote this object.
                 self.out.remove([_name(number)])
                 continue
             # This is set before the call, because a call that fails may still create the object.
@@ -127,7 +130,9 @@ class Lease:
         self._ended.set()
 
     def release(self) -> None:
-        """Remove the lease if this run has one. If that fails, it becomes stale by itself."""
+        """Remove the lease if this run has one. If the removal fails, the lease becomes stale by
+        itself.
+        """
         with suppress(Exception):
             entries = self._entries()
             self._note_loss(entries)
@@ -146,12 +151,12 @@ class Lease:
         )
 
     def _writer(self, entries: dict[str, FileEntry]) -> str | None:
-        """Return who wrote the object with our number: "" means unknown, None means nobody."""
+        """Return the writer of the object with our number: "" means unknown, None means nobody."""
         own = entries.get(str(self._number))
         return None if own is None else self._content(own).owner
 
     def _judge(self) -> tuple[dict[str, FileEntry], bool]:
-        """Return the current leases, and whether the valid one among them is stale."""
+        """Return the current leases, and whether the valid lease is stale."""
         probe = f"now-{self._owner}"
         self.out.write(f"{LEASES}/{probe}", b"")
         try:
@@ -162,7 +167,7 @@ class Lease:
             return entries, False
         age = (entries[probe].modified - entries[str(number)].modified).total_seconds()
         # A store does not write times in the future. An object with a future time would be a lease
-        # for ever.
+        # forever.
         return entries, abs(age) > self._stale_seconds
 
     def _entries(self) -> dict[str, FileEntry]:
@@ -170,7 +175,9 @@ class Lease:
         return {entry.name.removeprefix(f"{LEASES}/"): entry for entry in entries}
 
     def _content(self, entry: FileEntry) -> _Content:
-        """Return the content of a lease. It may be garbage, or may be replaced in the meantime."""
+        """Return the content of a lease. The content can be garbage, or can be replaced in the
+        meantime.
+        """
         if entry.size > MOST_BYTES:
             return _UNKNOWN
         try:

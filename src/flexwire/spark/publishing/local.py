@@ -1,4 +1,4 @@
-"""An output on this machine: written next to the existing one, and then put in its place.
+"""An output on this machine: written next to the existing output, which it then replaces.
 
 ```
 OUT/_flexwire.lock              held by the analysis that is under way
@@ -51,7 +51,7 @@ PARTS = (
 )
 _MARKER, _SUCCESS = f"tables/{MARKER}", f"tables/{SUCCESS}"
 _PLACING = "placing"
-# After an analysis is killed, its Java process runs on for a moment and keeps writing.
+# After an analysis is killed, its Java process continues to write for a moment.
 _REMOVALS, _SECONDS_BETWEEN = 50, 0.1
 
 
@@ -121,7 +121,8 @@ def move(source: Path, target: Path) -> None:
 
 @contextmanager
 def local_staging(out: Path) -> Iterator[LocalStaging]:
-    """Provide a place for one analysis into ``out``, and remove it with its content at the end.
+    """Provide a place for one analysis into ``out``, and remove the place with its content at the
+    end.
 
     Raises `FlexwireError` if another analysis into ``out`` is running, if ``out/tables`` or
     ``out/answers`` holds files that flexwire did not write, or if the files of a killed analysis

@@ -44,7 +44,7 @@ class WrittenFile:
 
 
 class WrittenFiles(Sequence[WrittenFile]):
-    """The files of one task, in about 20 bytes each: the driver holds those of 20,000 tasks.
+    """The files of one task, in about 20 bytes each, because the driver holds 20,000 such objects.
 
     Each iteration unpacks the files again.
     """
@@ -80,7 +80,7 @@ class WrittenFiles(Sequence[WrittenFile]):
 
 @dataclass(frozen=True, slots=True)
 class CommittedTask(Generic[T]):
-    """The attempt of a task that counts: its files, and the value that its work returned.
+    """The committed attempt of a task: its files, and the value that its work returned.
 
     ``has_kernels`` is false for a task that ran without kernels, and therefore took many times as
     long.
@@ -139,9 +139,9 @@ def settle(
 ) -> None:
     """Leave only the given files in the tables below a directory, before it is published.
 
-    Other files there come from attempts that do not count, and are removed. Tables in
-    ``other_tables``, which other code writes, and names with a leading underscore are not touched.
-    Raises `AnalysisError` if a file is missing or has another size.
+    Other files there come from uncommitted attempts, and are removed. Tables in ``other_tables``,
+    which other code writes, and names with a leading underscore are not touched. Raises
+    `AnalysisError` if a file is missing or has another size.
     """
     expected = {file.name: file.size for file in written_files}
     orphans = []
@@ -183,7 +183,7 @@ def check_there(path: Path) -> None:
 def write_there(directory: OutputDirectory, name: str, data: bytes) -> None:
     """Write a whole file for a task. Raises `FlexwireError` if the directory of the place is gone.
 
-    An attempt that does not count may still be running after the analysis is over.
+    An uncommitted attempt may still be running after the analysis is over.
     """
     if directory.path is not None:
         check_there(directory.path)

@@ -11,11 +11,11 @@ reader that begins with `current.json` finds one output, either the old or the n
 files to fixed names would transfer every byte again, and readers would see a mixture during the
 copy.
 
-While one analysis writes, its lease lets the next one give way (`lease`). Nothing depends on the
-lease: two analyses at the same time write to different names, and the last one to publish becomes
-the output. A later analysis removes the files of a killed one if nothing was
-written there for a day. It removes an output only after two newer ones are published, so that the
-output's readers have time to finish.
+While one analysis writes, its lease stops any other analysis (`lease`). The output is correct
+without the lease: two analyses at the same time write to different names, and the last one to
+publish becomes the output. A later analysis removes the files of a killed analysis if nothing was
+written there for a day. It removes an output only after two newer outputs are published, so that
+the output's readers have time to finish.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ STAGING: Final = "_staging"
 class RunStaging(Staging):
     """The files of one analysis, written as a separate run in their final place.
 
-    ``kept`` contains the run once the run may be part of the output. From then on, its files are
+    ``kept`` contains the run once the run may be part of the output. After that, its files are
     kept even if the analysis fails.
     """
 
@@ -70,7 +70,8 @@ S = TypeVar("S", bound=RunStaging)
 def begin_run(
     out: OutputDirectory, make: Callable[[str], S], remove: Callable[[OutputDirectory, str], None]
 ) -> Iterator[S]:
-    """Begin a run in ``out``; ``make`` makes it from its name. A run that is not kept is removed.
+    """Begin a run in ``out``; ``make`` creates the run from its name. A run that is not kept is
+    removed.
 
     The run is listed in ``_staging`` before its first file is written, so that leftovers can be
     found.

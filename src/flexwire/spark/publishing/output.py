@@ -88,12 +88,12 @@ class Staging(ABC):
 
     If tables grow and already have all of the input, ``known_run`` is the earlier analysis that
     added it. The analysis then does nothing. ``known_files`` are the names of the input files that
-    the tables already have. ``growing_files`` are the names of files that are still being written.
-    ``next_offsets`` are the offsets at which logs continue, or None if logs are read from the
-    start. ``read_until`` receives, for each log, the offset after the last one that this analysis
-    has read. ``continuation`` is given if captures continue from one analysis to the next.
-    ``notes`` are messages for the user about other runs into ``out``. ``growth`` has the new lines
-    of request logs if the tables grow.
+    are already in the tables. ``growing_files`` are the names of files that are still being
+    written. ``next_offsets`` are the offsets at which logs continue, or None if logs are read from
+    the start. ``read_until`` receives, for each log, the offset after the last one that this
+    analysis has read. ``continuation`` is given if captures continue from one analysis to the
+    next. ``notes`` are messages for the user about other runs into ``out``. ``growth`` contains
+    the new lines of request logs if the tables grow.
     """
 
     out: OutputDirectory
@@ -118,7 +118,7 @@ class Staging(ABC):
 
     @abstractmethod
     def publish(self) -> None:
-        """Make all files the output, in one step."""
+        """Publish all files as the output, in one step."""
 
     @cached_property
     def task_output(self) -> TaskOutput:
@@ -140,7 +140,7 @@ class Staging(ABC):
 
     @property
     def log_notes(self) -> tuple[str, ...]:
-        """Notes for the user about request logs of which not all lines are read."""
+        """Notes for the user about request logs with lines that are not read."""
         return () if self.growth is None else self.growth.notes
 
     def known_facts(self) -> Facts:

@@ -58,7 +58,7 @@ def fetch_files(directory: OutputDirectory, files: Iterable[tuple[str, int]]) ->
 
 
 WHOLE_BYTES: Final = 128 << 20
-"""A file of this many bytes is large enough."""
+"""The number of bytes from which a file is large enough."""
 
 # A new file is begun if the rest is at least this many times the full size, estimated from the
 # ratio so far.
@@ -174,7 +174,8 @@ class _Joiner:
         return writer.rows
 
     def _is_done(self, bytes_written: int, bytes_read: int) -> bool:
-        """Return whether a file is large enough, and the remaining parts fill another file."""
+        """Return whether a file is large enough, and the remaining parts would fill another file.
+        """
         rest = (self._left - bytes_read) * bytes_written / bytes_read
         return bytes_written >= WHOLE_BYTES and rest >= _SURE_OF_ANOTHER * WHOLE_BYTES
 
@@ -221,7 +222,7 @@ class TableFiles:
     """The files that a task writes: one for each table, all with the same name, placed at the end.
 
     If the task is one of several that write a part of each table, small files are joined later.
-    ``origins`` are the same as in `TableWriter`, and may be set until the first row is written.
+    ``origins`` are the same as in `TableWriter`, and can be set until the first row is written.
     """
 
     def __init__(self, task_output: TaskOutput, name: str, *, is_part: bool = False) -> None:

@@ -1,7 +1,7 @@
 """The place for the finished files of a task. Each file is moved there whole, and recorded.
 
 A file is written in the attempt's own directory, and placed by one rename or one PUT. Its name
-depends only on its input. An attempt that is killed leaves only files that no manifest names, or
+depends only on its input. An attempt that is killed leaves only files that no manifest lists, or
 that a later attempt writes again with the same bytes.
 """
 
@@ -45,9 +45,9 @@ class TaskOutput:
     """The place for the finished files of a task.
 
     ``place`` is the directory of the output. ``scratch`` is this attempt's own directory for
-    unfinished files. It is on the same file system as the output, if the output is on one, and is
-    removed when the attempt is over. ``arrange`` decides which files a finished file becomes. At
-    the end, a place that ``keeps_files`` knows all files that tasks have written. ``constants`` are
+    unfinished files. If the output is on a file system, ``scratch`` is on the same file system. It
+    is removed after the attempt. ``arrange`` decides which files a finished file becomes. At the
+    end, a place with ``keeps_files`` knows all files that tasks have written. ``constants`` are
     columns that are added to all files.
     """
 
@@ -60,7 +60,8 @@ class TaskOutput:
     constants: dict[str, str] = field(default_factory=dict)
 
     def count_files(self, files: Iterable[WrittenFile]) -> Iterator[WrittenFile]:
-        """Yield the files that tasks have written, and keep them in `files` if it ``keeps_files``.
+        """Yield the files that tasks have written, and keep them in `files` if ``keeps_files`` is
+        true.
 
         Afterwards `counts` always contains the number of files of each table.
         """

@@ -30,9 +30,9 @@ def register(
     later, so that less is read. This sets ``spark.sql.python.filterPushdown.enabled``. If that
     setting becomes false again, every query fails. The default is false because Spark loses rows
     with this setting: a DataFrame that was filtered once is read as filtered in later queries, and
-    in both parts of a join or union with itself. Use it only if each loaded DataFrame is used in
-    one query, once. Options of the format limit the reading without this setting. Raises
-    `ArgumentError` before PySpark 4.1.
+    in both parts of a join or union with itself. Use this setting only if each loaded DataFrame is
+    used only once, in one query. Options of the format limit what is read without this setting.
+    Raises `ArgumentError` before PySpark 4.1.
     """
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - it takes a second
     from pyspark.sql import SparkSession  # noqa: PLC0415 - it takes a second

@@ -6,8 +6,8 @@ files ─▶ positions before ─▶ new lines ─▶ rows, with the analysis in
 ```
 The state is a file of the analysis, like the state of captures (`flexwire.survey.saved_state`), and
 the ledger says which state is valid. One commit to the ledger therefore publishes the rows and the
-positions after them. Without the positions, nobody knows which lines the tables have. If they are
-lost, no request log is added.
+positions after them. Without the positions, nobody knows which lines are in the tables. If the
+positions are lost, no request log is added.
 """
 
 from __future__ import annotations
@@ -40,11 +40,13 @@ if TYPE_CHECKING:
 LOGGED_STATE: Final = "request_log_state"
 """The name of the file with the state, in the directory of an analysis."""
 MOST_CONTINUED: Final = 200_000
-"""At most this many connections (those with the latest lines) continue in the next analysis."""
+"""The largest number of connections that continue in the next analysis: those with the latest
+lines.
+"""
 MOST_TEXT: Final = 64 << 20
-"""The names and strings of these connections have at most this many characters."""
+"""The largest number of characters in the names and strings of these connections."""
 IDLE_US: Final = 24 * 3600 * 1_000_000
-"""A connection that has had no line for this long does not continue."""
+"""The time without a line after which a connection does not continue."""
 
 _TEXTS: Final = tuple(name for name in LOGGED_TEXTS if name not in {"client", "broker"})
 
@@ -52,7 +54,7 @@ _TEXTS: Final = tuple(name for name in LOGGED_TEXTS if name not in {"client", "b
 class ContinuedConnection(SavedRecord):
     """The facts about a connection in the lines that were read, and the analysis it began in.
 
-    ``texts`` are those of `_TEXTS`.
+    ``texts`` are the values of `_TEXTS`.
     """
 
     began_in: str
@@ -117,7 +119,7 @@ class RequestLogGrowth:
     def continued(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows of connections with earlier facts, and the analysis in which each one began.
 
-        The counts and the first time stay those of this analysis.
+        The counts and the first time remain those of this analysis.
         """
         changed = [*_TEXTS, "client_id", "client_instance_id", "began_in", "last_time"]
         columns: dict[str, list[Any]] = {name: rows[name].to_pylist() for name in changed}
@@ -151,7 +153,7 @@ class RequestLogGrowth:
         """Return the content of the file for the next analysis, and notes for the user.
 
         ``seen`` are the connections with lines in this analysis; ``forgotten`` is the number of
-        others.
+        other connections.
         """
         connections = {**self.connections, **seen}
         latest = max((one.last_us for one in connections.values()), default=0)
@@ -164,7 +166,7 @@ class RequestLogGrowth:
 def latest_connections(
     connections: Mapping[str, ContinuedConnection],
 ) -> dict[str, ContinuedConnection]:
-    """Return the connections with the latest lines, as many as may continue."""
+    """Return the connections with the latest lines, up to the number that can continue."""
     kept: dict[str, ContinuedConnection] = {}
     length = 0
     for name, one in sorted(connections.items(), key=lambda item: (-item[1].last_us, item[0])):

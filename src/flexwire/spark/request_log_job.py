@@ -8,8 +8,9 @@ A task reads its pieces line by line (`flexwire.logs.request_log`) and writes it
 (`flexwire.tables.request_logs`). A task can read each line without the other lines, except for
 facts about the line's connection. The driver combines the facts about connections from all tasks.
 
-A line may lack a client id that another line of its connection has, and no task knows such an id
-before all tasks have read their lines. In this case all tasks read again, with these ids.
+A line can lack a client id that another line of its connection has, and no task knows such an id
+before all tasks have read their lines. In this case all tasks read the lines again, with these
+ids.
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ if TYPE_CHECKING:
 
 
 LEAST_TASK: Final = 16 << 20
-"""A task reads at least this many bytes of lines if there are enough, which takes some seconds.
+"""The smallest number of bytes that a task reads, if there are enough. This takes some seconds.
 """
 MOST_TASK: Final = 512 << 20
 MOST_CONNECTIONS: Final = 200_000
-"""At most this many connections get ids that their lines lack: each task holds them all, at 300
-bytes each.
+"""The largest number of connections that get ids that their lines lack. Each task holds the ids of
+all these connections, at 300 bytes each.
 """
 # To find the end of a gzip'd file, the whole file must be read.
 _LEAST_SPAN_US: Final = 600_000_000
@@ -155,12 +156,12 @@ def _span_us(files: Sequence[RequestLogFile], zone: Zone) -> int:
     return span if is_sure else max(span, _LEAST_SPAN_US)
 
 
-# Lines are held until there are this many, or until their bodies reach this weight.
+# A batch ends with this number of lines, or once their bodies reach this weight.
 _LINES: Final = 20_000
 _HEAVIEST: Final = 32 << 20
 # The approximate size of a structure in columns. An empty structure takes three bytes in the line.
 _STRUCTURE: Final = 64
-# At most this many reasons are counted separately, and at most this many listeners are listed.
+# The largest number of reasons that are counted separately, and of listeners that are listed.
 _SHOWN: Final = 50
 
 
@@ -241,13 +242,13 @@ def _run(
 
 
 def _ids_of_lines_without(sums: AnalysisSums) -> tuple[dict[str, LoggedIds], tuple[str, ...]]:
-    """Return the ids that lines lack, by connection, and a note if too many lines lack one."""
+    """Return missing ids by connection, and a note if too many connections need ids."""
     ids: dict[str, LoggedIds] = {}
     beyond = 0
     for some in sums.audit.ids_of_lines_without():
         ids |= some
         if len(ids) > MOST_CONNECTIONS:
-            # This choice must not depend on the order of the lines.
+            # Which connections lose their ids must not depend on the order of the lines.
             last = sorted(ids)[MOST_CONNECTIONS:]
             beyond += len(last)
             for name in last:

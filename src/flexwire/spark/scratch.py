@@ -1,10 +1,10 @@
 """Spark's working directory on this machine, which only its owner can read.
 
-Spark's shuffle files contain values from tables: names of groups, topics and clients. Spark creates
-them below the temporary directory, readable for everybody. A process that starts Spark therefore
-makes a directory that only its user can enter. Java and Python write all files of the analysis
-below that directory. A process that is killed leaves its directory, and the next process removes
-it.
+Spark's shuffle files contain values from tables: names of groups, topics and clients. Spark
+creates them below the temporary directory, readable by everyone. A process that starts Spark
+therefore makes a directory that only its user can enter. Java and Python write all files of the
+analysis below that directory. A process that is killed leaves its directory, and the next process
+removes it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Final
 
 PREFIX: Final = "flexwire-spark-"
 LOCAL_DIRS: Final = "SPARK_LOCAL_DIRS"
-"""The environment variable for the directory of Spark's own directories. It overrides
+"""The environment variable that says where Spark creates its directories. It overrides
 ``spark.local.dir``, and also applies in Python workers.
 """
 _LAUNCHER: Final = "SPARK_LAUNCHER_OPTS"
@@ -35,14 +35,14 @@ _NO_COUNTERS: Final = "-XX:+PerfDisableSharedMem"
 def scratch_directory() -> Path:
     """Return the directory of this process. It is created when it is first needed.
 
-    It is in the first directory of ``SPARK_LOCAL_DIRS`` if that is set, and otherwise in the
-    directory of Python's temporary files (``TMPDIR``). It is removed when the process ends.
+    The directory is in the first directory of ``SPARK_LOCAL_DIRS`` if that is set, and otherwise
+    in the directory of Python's temporary files (``TMPDIR``). It is removed when the process ends.
     """
     base = local_directory()
     sweep(base)
     directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
-    # The lock file remains open as long as the process is alive. Other processes see from the lock
-    # that it is alive.
+    # The lock file remains open as long as the process is alive. The lock shows other processes
+    # that this process is alive.
     lock = os.open(directory / _LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
@@ -83,7 +83,7 @@ def _is_ours(directory: Path) -> bool:
 def _is_left(directory: Path) -> bool:
     """Return whether no process holds the lock of a directory.
 
-    A directory without a lock is one that is being created at this moment.
+    A directory without a lock is being created at this moment.
     """
     try:
         lock = os.open(directory / _LOCK, os.O_RDWR | os.O_NOFOLLOW)

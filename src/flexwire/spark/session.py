@@ -28,14 +28,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-# spark-submit sets this variable to tell a program where its Java listens. A Connect client finds
-# its server in it.
+# spark-submit sets the first variable to tell a program where its Java listens. The second
+# variable tells a Connect client where its server is.
 _GATEWAY, _REMOTE = "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"
 # No cluster runs as many tasks at the same time as this number of rows.
 _MANY = 1_000_000
 _HERE = "local[*]"
 _BOUND, _CORES = "spark.executor.pyspark.memory", "spark.executor.cores"
-# PySpark has one active session for all threads. It may belong to the job of another thread.
+# PySpark has one active session for all threads. This session can belong to the job of another
+# thread.
 _CALLERS: WeakKeyDictionary[SparkSession, SparkSession] = WeakKeyDictionary()
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
 
@@ -73,10 +74,11 @@ def session(
 ) -> SparkSession:
     """Return the running Spark session, or start a session on the Java that `find_java` finds.
 
-    If a session is running, its changeable settings are changed, and it is returned. ``master``
-    says where Spark runs: here ("local[4]"), on a cluster ("spark://host:7077", "yarn", "k8s://…")
-    or on a server of Spark Connect ("sc://host:15002"). The default is the setting of
-    `spark-submit` or ``SPARK_REMOTE``, and without these this machine with all its processors.
+    If a session is running, its changeable settings are changed, and the session is returned.
+    ``master`` says where Spark runs: here ("local[4]"), on a cluster ("spark://host:7077", "yarn",
+    "k8s://…") or on a server of Spark Connect ("sc://host:15002"). The default is the setting of
+    `spark-submit` or ``SPARK_REMOTE``, and without these settings, this machine with all its
+    processors.
 
     ``memory`` is the heap of the driver, which in local mode does all the work. ``worker_memory``
     ("2g") is the limit of the address space of each Python worker. A worker needs 0.7 GB before it
@@ -120,10 +122,11 @@ def session(
 def session_for_job(running: SparkSession, *, is_ours: bool) -> Iterator[SparkSession]:
     """Yield a session whose settings apply only to the job.
 
-    ``running`` is the caller's session, or the one that flexwire started. If the caller started it,
-    a new session is yielded. It has the caller's settings, but not the caller's temporary views and
-    functions. On Spark Connect, a new session would lack the files that the caller has sent to the
-    server. The caller's session is then yielded, and its settings are restored at the end.
+    ``running`` is the caller's session, or the session that flexwire started. If the caller
+    started it, a new session is yielded. The new session has the caller's settings, but not the
+    caller's temporary views and functions. On Spark Connect, a new session would lack the files
+    that the caller has sent to the server. The caller's session is then yielded, and its settings
+    are restored at the end.
     """
     if is_ours:
         with stop_at_end(running):
@@ -196,7 +199,7 @@ def _started(app_name: str, settings: Mapping[str, str], bound: Mapping[str, str
     all_settings = {**ALWAYS, **settings}
     ours = SparkConf(loadDefaults=False).setAll(list(all_settings.items()))
     # This call starts Java unless Java is running. Before that, a SparkConf contains no defaults.
-    SparkContext._ensure_initialized(conf=ours)  # noqa: SLF001 - PySpark has no other way to do this
+    SparkContext._ensure_initialized(conf=ours)  # noqa: SLF001 - PySpark offers no other way to do this
     # These settings come from spark-submit or from Spark's own files.
     defaults = SparkConf()
     if is_submitted():
@@ -221,7 +224,7 @@ def _started(app_name: str, settings: Mapping[str, str], bound: Mapping[str, str
 
 
 def times(memory: str, cores: int) -> str:
-    """Return the memory of all workers of an executor. Spark divides it by the number of cores.
+    """Return the memory of all workers of an executor. Spark divides this by the number of cores.
 
     >>> times("2g", 4)
     '8g'

@@ -39,7 +39,7 @@ _UTC: Final = {"spark.sql.session.timeZone": "UTC"}
 # names.
 _BY_NAME: Final = {"spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true"}
 ALWAYS: Final = _UTC | _BY_NAME | {"spark.sql.execution.arrow.pyspark.enabled": "true"}
-"""Settings that may change while a session runs, and on which all of flexwire's jobs rely."""
+"""Settings that can change while a session runs, and on which all of flexwire's jobs rely."""
 
 JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 SMALL_JAVA: Final = {
@@ -53,7 +53,7 @@ space.
 """
 
 _BOTH: Final = _UTC | {
-    # A limit on rows does not limit the bytes of a batch: a frame may have 100 MiB, and a body may
+    # A limit on rows does not limit the bytes of a batch: a frame can have 100 MiB, and a body can
     # have many MB.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(BATCH_BYTES),
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
@@ -84,8 +84,8 @@ _SMALL_ANSWERS: Final = SMALL_CONF | {
     # Examining each stage before planning the next one pays off only for large tables.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
-    # Each table is one partition, so an answer is one task. Broadcasting a table would need a job
-    # of its own.
+    # Each table is one partition, so an answer is one task. Broadcasting a table would need a
+    # separate job.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.optimizer.disableHints": "true",
 }

@@ -53,10 +53,10 @@ def count_merging(files: Iterable[InputFile], shares: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SharedSurvey:
-    """The parts of the survey for ``shares`` of the connections. Tasks have written them.
+    """The parts of the survey for ``shares`` of the connections, which tasks have written.
 
-    They continue the state of an earlier analysis, or begin anew if that state could not be used.
-    ``is_late`` is true if the capture is older than the end of that analysis.
+    The parts continue the state of an earlier analysis, or begin anew if that state could not be
+    used. ``is_late`` is true if the capture is older than the end of that analysis.
     """
 
     shares: int
@@ -90,7 +90,9 @@ class SharedSurvey:
 def survey_shares(
     spark: SparkSession, request: AnalysisRequest, shares: int, task_output: TaskOutput
 ) -> SharedSurvey:
-    """Let ``shares`` tasks survey one share of the connections each. The plan must exist."""
+    """Run ``shares`` tasks, each of which surveys one share of the connections. The plan must
+    exist.
+    """
     request = replace(request, files=())
     continues = request.continuation is not None and request.continuation.before is not None
 
@@ -108,7 +110,7 @@ def survey_shares(
 def _survey_share(
     request: AnalysisRequest, shares: int, asked: _Begun, number: int, task_output: TaskOutput
 ) -> _Begun:
-    """Survey a share, and write its part. Return how it began."""
+    """Survey a share, and write its part. Return how the share began."""
     begin_task()
     directory = task_output.directory
     plan: SurveyPlan = get_entry(directory, PLAN)

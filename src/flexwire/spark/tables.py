@@ -71,7 +71,7 @@ class Tables:
 
     @property
     def connections(self) -> Path:
-        """The table of connections: ends, bytes, how each ended, and whether it is Kafka."""
+        """The table of connections: endpoints, bytes, how each ended, and whether it is Kafka."""
         return self.root / "connections"
 
     @property
@@ -81,7 +81,7 @@ class Tables:
 
     @property
     def packets(self) -> Path:
-        """The table of packets of each capture file, with the unused ones by reason."""
+        """The table of packets of each capture file, with the unused packets by reason."""
         return self.root / "packets"
 
     @property
@@ -136,9 +136,9 @@ def mark_place(tables: OutputDirectory, sources: Iterable[str]) -> None:
 def check_ours(root: Path) -> None:
     """Raise `FlexwireError` if a directory of tables cannot be replaced.
 
-    It cannot be replaced if it has files that flexwire did not write, because flexwire deletes only
-    its own files. It also cannot be replaced if it is on another file system than its parent,
-    because a rename into it would fail.
+    A directory cannot be replaced if it contains files that flexwire did not write, because
+    flexwire deletes only its own files. It also cannot be replaced if its parent is on another
+    file system, because a rename into the directory would fail.
     """
     if not root.exists():
         return

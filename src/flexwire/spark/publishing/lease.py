@@ -59,9 +59,7 @@ _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2
 
 
 class _Content(NamedTuple):
-    """The content of a lease; both fields are empty if the lease cannot be read or has another
-    format.
-    """
+    """The content of a lease; both fields are empty for an unreadable lease or another format."""
 
     owner: str
     since: str
@@ -130,9 +128,7 @@ class Lease:
         self._ended.set()
 
     def release(self) -> None:
-        """Remove the lease if this run has one. If the removal fails, the lease becomes stale by
-        itself.
-        """
+        """Remove the lease if this run has one. If this fails, the lease will become stale."""
         with suppress(Exception):
             entries = self._entries()
             self._note_loss(entries)
@@ -175,9 +171,7 @@ class Lease:
         return {entry.name.removeprefix(f"{LEASES}/"): entry for entry in entries}
 
     def _content(self, entry: FileEntry) -> _Content:
-        """Return the content of a lease. The content can be garbage, or can be replaced in the
-        meantime.
-        """
+        """Return the content of a lease, which can be garbage or be replaced in the meantime."""
         if entry.size > MOST_BYTES:
             return _UNKNOWN
         try:

@@ -121,8 +121,7 @@ def move(source: Path, target: Path) -> None:
 
 @contextmanager
 def local_staging(out: Path) -> Iterator[LocalStaging]:
-    """Provide a place for one analysis into ``out``, and remove the place with its content at the
-    end.
+    """Provide a place for one analysis into ``out``; remove the place and its content at the end.
 
     Raises `FlexwireError` if another analysis into ``out`` is running, if ``out/tables`` or
     ``out/answers`` holds files that flexwire did not write, or if the files of a killed analysis

@@ -70,8 +70,7 @@ S = TypeVar("S", bound=RunStaging)
 def begin_run(
     out: OutputDirectory, make: Callable[[str], S], remove: Callable[[OutputDirectory, str], None]
 ) -> Iterator[S]:
-    """Begin a run in ``out``; ``make`` creates the run from its name. A run that is not kept is
-    removed.
+    """Begin a run, made by ``make`` from its name, in ``out``; remove the run unless it is kept.
 
     The run is listed in ``_staging`` before its first file is written, so that leftovers can be
     found.

@@ -174,8 +174,7 @@ class _Joiner:
         return writer.rows
 
     def _is_done(self, bytes_written: int, bytes_read: int) -> bool:
-        """Return whether a file is large enough, and the remaining parts would fill another file.
-        """
+        """Return whether a file is large enough, and the other parts would fill another file."""
         rest = (self._left - bytes_read) * bytes_written / bytes_read
         return bytes_written >= WHOLE_BYTES and rest >= _SURE_OF_ANOTHER * WHOLE_BYTES
 

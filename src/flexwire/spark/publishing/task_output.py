@@ -60,8 +60,7 @@ class TaskOutput:
     constants: dict[str, str] = field(default_factory=dict)
 
     def count_files(self, files: Iterable[WrittenFile]) -> Iterator[WrittenFile]:
-        """Yield the files that tasks have written, and keep them in `files` if ``keeps_files`` is
-        true.
+        """Yield the files that tasks have written; if ``keeps_files``, keep them in `files`.
 
         Afterwards `counts` always contains the number of files of each table.
         """

@@ -1,7 +1,7 @@
 """The data source ``kafka-capture``, which reads captures of Kafka traffic as rows.
 
 The offset of a stream is the number of bytes that were read of each file. Spark does not tell a
-Python data source where the checkpoint of its query is, so a separate option gives the place of the
+Python data source where the checkpoint of its query is, so a separate option sets the place of the
 state.
 """
 
@@ -54,7 +54,7 @@ _BODY, _ERROR = "body", "error"
 
 
 class CaptureRows:
-    """Converts rows to batches of a schema, which may have a table's columns in any order."""
+    """Converts rows to batches of a schema, which can have a table's columns in any order."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema: Final = schema
@@ -98,7 +98,7 @@ NAME: Final = "kafka-capture"
 class KafkaCapture(DataSource):
     """Captures of Kafka traffic: their frames, messages or records, as in `flexwire analyze`.
 
-    It is most similar to Spark's file sources, which read a directory and return rows.
+    This source is most similar to Spark's file sources, which read a directory and return rows.
     """
 
     @classmethod
@@ -115,7 +115,7 @@ class KafkaCapture(DataSource):
         return CaptureReader(CaptureOptions.parse(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Return a reader of the columns while files grow and new ones appear."""
+        """Return a reader of the columns while files grow and new files appear."""
         return CaptureStreamReader(CaptureOptions.parse(self.options), schema)
 
 
@@ -204,7 +204,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802 - Spark's name
         """Return the sizes of all files that existed when the last batch was planned.
 
-        PySpark 4.2 and later show them as ``latestOffset`` of the stream's progress.
+        PySpark 4.2 and later show these sizes as ``latestOffset`` of the stream's progress.
         """
         return self._follower.sizes
 

@@ -1,8 +1,8 @@
 """The tasks that read a capture, and the state that the survey keeps for them.
 
-The survey runs in the process that plans the query, without Spark. It is one pass over all files in
-their order. The state of a range is sent with its task, and its size is bounded. If it would exceed
-the bound, ranges are joined (`SurveyStore`).
+The survey runs in the process that plans the query, without Spark. The survey is one pass over all
+files in their order. The state of a range is sent with its task, and its size is bounded. If the
+state would exceed the bound, ranges are joined (`SurveyStore`).
 
 If the total is too large, pairs of neighboring ranges are joined, repeatedly, until the total fits.
 Joined ranges are the same as those of a survey with larger ranges, so one survey is enough. When
@@ -41,13 +41,15 @@ if TYPE_CHECKING:
 
 
 MOST_OF_TASK: Final = 64 << 20
-"""At most this many bytes are sent with a task, because Spark refuses to send 128 MiB."""
+"""The largest number of bytes that are sent with a task. Spark refuses to send 128 MiB."""
 MOST_OF_PLAN: Final = 256 << 20
-"""At most this many bytes are sent with all tasks of a query. Java holds them while it runs."""
+"""The largest number of bytes that are sent with all tasks of a query. Java holds these bytes
+while the query runs.
+"""
 
 
 class SurveyStore:
-    """Takes the named entries of a survey, and passes them to tasks, compressed."""
+    """Receives the named entries of a survey, and passes them to tasks in compressed form."""
 
     def __init__(self) -> None:
         self._stride = 1  # the number of surveyed ranges that are joined into the range of one task

@@ -108,7 +108,7 @@ REFUSED: Final = {
     "fetchOffset.numRetries": _FILES,
     "fetchOffset.retryIntervalMs": _FILES,
 }
-"""Options of Spark's own Kafka source that mean nothing for files, with advice."""
+"""Options of Spark's own Kafka source that have no meaning for files, with advice."""
 
 # For Spark, starting a task takes as long as counting 50 MB.
 _SUMMED_BYTES: Final = 4 * PIECE_BYTES
@@ -187,7 +187,7 @@ class KafkaLogOptions:
 
     @property
     def columns(self) -> dict[str, pa.DataType]:
-        """Return all columns that a read may return."""
+        """Return all columns that a read can return."""
         columns = SUM_COLUMNS if self.groups else LOG_COLUMNS
         return {self.corrupt if name == CORRUPT else name: columns[name] for name in columns}
 
@@ -219,7 +219,7 @@ def _range_of(options: SourceOptions) -> tuple[LogQuery, bool | frozenset[Partit
         ending_timestamps = {}
     if ending_timestamp is not None or ending_timestamps:
         ending = {}
-    # Spark's default is "error". startingTimestamp usually applies to many logs, some of which may
+    # Spark's default is "error". startingTimestamp usually applies to many logs, and some logs may
     # have no record that late.
     strategies = ("error", "latest") if starting_timestamps else ("latest", "error")
     query = LogQuery(
@@ -391,7 +391,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802 - Spark's name
         """Return the ends of all logs that existed when the last batch was planned.
 
-        PySpark 4.2 and later show them as ``latestOffset`` of the stream's progress.
+        PySpark 4.2 and later show these ends as ``latestOffset`` of the stream's progress.
         """
         ends = self._follower.ends
         return None if ends is None else _to_spark(ends)
@@ -407,7 +407,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of one task."""
-        # A log that grows may end within a batch at any time.
+        # A growing log can end within a batch at any time.
         return read_task(partition, self._schema, self._options, tells_torn=False)
 
 

@@ -98,14 +98,14 @@ class SourceOptions:
         return int(value)
 
     def positive(self, name: str) -> int | None:
-        """Return a number from 1 on."""
+        """Return a number that is at least 1."""
         number = self.number(name)
         if number == 0:
             raise refuse(name, "1 or more", number)
         return number
 
     def size(self, name: str, default: int) -> int:
-        """Return a number of bytes from a string in Spark's form: 134217728, 128m."""
+        """Return a number of bytes from Spark's notation, such as 134217728 or 128m."""
         value = self.text(name)
         if value is None:
             return default

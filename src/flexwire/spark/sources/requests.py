@@ -1,7 +1,7 @@
 """The request that a data source reads: columns, filters and limits.
 
-A filter narrows the read, but Spark is never told that it was handled. Spark therefore checks every
-row again, so that a filter means exactly what it means in Spark.
+A filter narrows the read, but Spark is never told that the filter was handled. Spark therefore
+checks every row again, so that a filter means exactly what it means in Spark.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ REFUSED: Final = {
     "mode": "frames with errors are always returned as rows; see the columns outcome and error",
     "columnNameOfCorruptRecord": "the column with the reason is always named error",
 }
-"""Options of Spark's own sources that have another meaning for captures, or none, with advice."""
+"""Options of Spark's own sources that have another meaning or no meaning for captures, with
+advice.
+"""
 
 _MICROSECONDS: Final = 1000
 
@@ -93,7 +95,8 @@ _MICROSECONDS: Final = 1000
 class CaptureOptions:
     """The checked options of a read; ``asked`` is a request without files.
 
-    Rows are decoded with the ``carried`` catalog, or with flexwire's own if ``carried`` is None.
+    Rows are decoded with the ``carried`` catalog, or with flexwire's own catalog if ``carried`` is
+    None.
     """
 
     carried: PackedCatalog | None
@@ -203,7 +206,7 @@ _EQUAL = {"EqualTo", "EqualNullSafe"}
 
 
 def narrow_query(query: LogQuery, filters: Iterable[Any]) -> LogQuery:
-    """Return a query that reads all rows that pass the filters, and possibly others.
+    """Return a query that reads all rows that pass the filters, and possibly other rows.
 
     The filters are `pyspark.sql.datasource.Filter` objects, recognized by their names because
     PySpark 4.0 lacks the class.

@@ -1,7 +1,8 @@
-"""Where Spark finds the format "kafka-capture" if nobody registered it.
+"""The module in which Spark finds the format "kafka-capture" if nobody registered the format.
 
-Spark imports every module with such a name whenever it looks for a data source, and one that fails
-makes all others fail: so this module imports only what Spark itself has.
+Spark imports every module with such a name whenever it looks for a data source. If one such module
+fails to import, Spark does not find the others either. This module therefore imports only modules
+that Spark itself needs.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class DefaultSource(DataSource):
         return "kafka-capture"
 
     def schema(self) -> StructType | str:
-        """Return the columns, if the user gives none."""
+        """Return the columns for a user who specifies none."""
         return self._source().schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:

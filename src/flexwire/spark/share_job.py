@@ -90,9 +90,7 @@ class SharedSurvey:
 def survey_shares(
     spark: SparkSession, request: AnalysisRequest, shares: int, task_output: TaskOutput
 ) -> SharedSurvey:
-    """Run ``shares`` tasks, each of which surveys one share of the connections. The plan must
-    exist.
-    """
+    """Run ``shares`` tasks that each survey one share of the connections. The plan must exist."""
     request = replace(request, files=())
     continues = request.continuation is not None and request.continuation.before is not None
 

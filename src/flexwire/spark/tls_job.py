@@ -1,4 +1,4 @@
-"""Open TLS captures with key logs in Spark tasks, for the tasks that survey and decode them.
+"""Decrypt TLS captures with key logs in Spark tasks, for the tasks that survey and decode them.
 
 ```
 key logs ─▶ sealed file ─▶ each task reads all captures, opens its share of the connections
@@ -56,8 +56,8 @@ LEAST_SHARE_BYTES: Final = 32 << 20
 because each task reads all captures.
 """
 MOST_SHARES: Final = 8
-"""The largest number of tasks. With more tasks, each would mostly skip packets of others: skipping
-a packet takes a quarter of the time of reading it.
+"""The largest number of tasks. With more tasks, each task would mostly skip packets of other
+tasks. Skipping a packet takes a quarter of the time of reading it.
 """
 _KEYS, _FILES = "_keys", "_files"
 _CAPTURES: Final = "captures"
@@ -67,7 +67,7 @@ _NONCE_BYTES: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class SealedKeys:
-    """A key log in an encrypted file, and the key of the file. Together they are the secrets."""
+    """A key log in an encrypted file, and the key of the file. The secrets require both."""
 
     directory: OutputDirectory
     key: bytes = field(repr=False)

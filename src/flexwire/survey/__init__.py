@@ -2,10 +2,10 @@
 
 A capture is decoded in parts, in any order and by many tasks. The meaning of a frame depends on the
 frames before it on its connection. One pass therefore reads all packets first. It decodes almost
-nothing, and keeps the state that each part needs for decoding. For a large capture this pass itself
-is done in pieces, which are merged afterwards. Captures of several hosts that must be merged by
-time have no pieces. For them, tasks divide the connections. docs/survey.md explains the pass with
-ten segments.
+nothing, and keeps the state that each part needs for decoding. For a large capture, this pass
+itself runs in pieces, which are merged afterwards. Captures of several hosts that must be merged
+by time have no pieces. For them, tasks divide the connections. docs/survey.md explains the pass
+with ten segments.
 
 The laws of this package (tests below `tests/`):
 

@@ -112,8 +112,8 @@ def _alike(frames: FrameColumns, headers: HeaderColumns, rows: NumpyArray) -> Nu
     codes = np.asarray(texts.dictionary_encode().indices).astype(np.int64)
     versions = headers.api_version[rows].astype(np.int64) & _UINT16
     alike = codes << 32 | versions
-    # If a row was not plain, its body may be decoded differently, for reasons that are unknown
-    # here.
+    # The body of a row with an odd header or an error may be decoded differently, so such a row is
+    # never the same as another row.
     plain = ~np.isin(rows, [*headers.odd, *frames.error])
     return np.where(plain, alike, different)
 

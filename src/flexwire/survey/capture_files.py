@@ -28,8 +28,8 @@ class CaptureFiles(Protocol):
 class SequentialFiles:
     """Files that are read one after the other.
 
-    There may be a million files. The files of a piece are therefore found by name, without a search
-    through all files.
+    There can be a million files. The files of a piece are therefore found by name, without a
+    search through all files.
     """
 
     def __init__(self, files: list[InputFile]) -> None:

@@ -1,4 +1,4 @@
-"""Find the frames that name the client instance of a connection (KIP-714, KIP-1313).
+"""Find the frames with the client instance id of a connection (KIP-714, KIP-1313).
 
 A client may send the id in each request or only in the first one, and a broker may assign it. The
 id is therefore a fact about the connection: the first id in any of its frames.

@@ -1,4 +1,4 @@
-"""Join the surveys of a capture's pieces into one survey, and verify each of them.
+"""Join the surveys of a capture's pieces into one survey, and verify each piece.
 
 The fold processes the pieces in order, with the true state of all connections. A piece is used only
 if it began where the previous piece ended. A connection is checked step by step. As long as its

@@ -1,9 +1,9 @@
 """Follow captures that grow: how far they were read, and the state that the next read needs.
 
-An offset says for each file how many of its bytes were read. It counts whole blocks. A follower
-keeps the state of all connections at that offset in memory. Another follower loads the state from a
-file that the first one wrote (`flexwire.survey.saved_stream`), or rebuilds it by reading the files
-up to the offset.
+An offset says for each file how many of its bytes were read. The offset counts only whole blocks.
+A follower keeps the state of all connections at that offset in memory. Another follower loads the
+state from a file that the first one wrote (`flexwire.survey.saved_stream`), or rebuilds it by
+reading the files up to the offset.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
 
 HELD_BYTES: Final = 32 << 20
-"""The largest number of bytes of a stretch that are held to find out which connections are in it.
+"""The largest number of bytes of a stretch that are held to find out which connections it
+contains.
 
 The stretch's task then gets the state of only these connections.
 """

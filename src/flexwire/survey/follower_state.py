@@ -1,9 +1,9 @@
 """The state of the connections of captures that grow, and the rows of their completed frames.
 
 A growing capture has no end at which facts about the whole capture are known. A row therefore
-depends only on the bytes up to the last byte of its frame. It is the same wherever the captures are
-cut. If different facts were known at the times of two frames, their rows are decoded in separate
-batches. Such facts are the client's software and its instance id.
+depends only on the bytes up to the last byte of its frame. The row is the same wherever the
+captures are cut. If different facts were known at the times of two frames, their rows are decoded
+in separate batches. Such facts are the client's software and its instance id.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class FollowStep:
     For each row, ``is_proven`` says whether its connection had been recognized as Kafka by then.
     ``is_introduced`` says whether its client had named its software by then, but only for clients
     that name their software in this step. ``is_identified`` says the same about the client instance
-    id. ``names_known`` says how many of the topic ``names`` were known. ``early`` has facts from
-    incomplete requests about complete responses, by connection and the response's index.
+    id. ``names_known`` says how many of the topic ``names`` were known. ``early`` contains facts
+    from incomplete requests about complete responses, by connection and the response's index.
     """
 
     frames: FrameColumns
@@ -102,7 +102,7 @@ class FollowerState:
     def pickled(self, keys: Collection[str] | None = None) -> bytes:
         """Return the pickled state.
 
-        With ``keys``, it is only that of the connections of these keys.
+        With ``keys``, the state contains only the connections with these keys.
         """
         state = self if keys is None else self._only(keys)
         return pickle.dumps(state, pickle.HIGHEST_PROTOCOL)
@@ -248,7 +248,7 @@ class FollowerState:
         return is_proven
 
     def _introduce(self, frames: FrameColumns, headers: HeaderColumns) -> dict[str, int]:
-        """Note the software of clients. Return the rows that name it for the first time."""
+        """Record clients' software. Return the rows that name it for the first time."""
         if not self._row_filter.gives(FRAMES):
             return {}
         software_here: dict[str, tuple[int, Software]] = {}
@@ -267,7 +267,7 @@ class FollowerState:
         return rows_of_names
 
     def _identify(self, frames: FrameColumns, headers: HeaderColumns) -> dict[str, int]:
-        """Note the instance ids of clients.
+        """Record the instance ids of clients.
 
         Return the rows that contain an id for the first time.
         """

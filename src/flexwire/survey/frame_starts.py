@@ -44,8 +44,8 @@ DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
 _IDS_APART, _CHAIN = 64, 4
 _MOST_IDS = 256
 _MOST_ROWS = 64
-# A frame that begins within a segment is searched for in two places: in this many bytes after the
-# bytes from before the part, and in this many bytes before the first frame that begins a segment.
+# The number of bytes that are searched for a frame that begins within a segment: after the bytes
+# from before the part, and before the first frame that begins a segment.
 _SEARCHED, _BEFORE = 1 << 20, 1 << 16
 # A few TLS records fit into this many bytes.
 _SEARCHED_FOR_TLS = 1 << 16

@@ -2,11 +2,11 @@
 
 The kernels' result for a connection depends on its segments and on the state of its two ends. The
 kernels look at two parts of this state to decide which segments to process: the sequence numbers,
-and the held bytes of frames. If the guesses about these were right, the piece's result is the true
-result. If a frame crosses into the piece, its first bytes are held, and the piece contains the rest
-of it. That frame must end exactly where the piece guessed that the next frame begins. If it is
-unknown where frames begin, the kernels skip only bytes in which certainly no frame begins, whatever
-came before them.
+and the held bytes of frames. If the guesses about these two parts were right, the piece's result
+is the true result. If a frame crosses into the piece, its first bytes are held, and the piece
+contains the rest of it. That frame must end exactly where the piece guessed that the next frame
+begins. If it is unknown where frames begin, the kernels skip only bytes in which certainly no
+frame begins, whatever came before them.
 """
 
 from __future__ import annotations

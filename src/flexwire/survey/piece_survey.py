@@ -2,9 +2,9 @@
 
 If a request and its response are in the same step of a log, they do not affect other frames. They
 leave the set of pending requests unchanged if no other frame on their connection has the same
-correlation id. `drop_exchanges` checks this for the frames of the piece. `ExchangeIsolation` checks
-it for the requests that are pending from before the piece, and for frames that cross into it. A
-piece therefore passes on no rows for most of its frames.
+correlation id. `drop_exchanges` checks this for the frames of the piece. `ExchangeIsolation`
+checks this for the requests that are pending from before the piece, and for frames that cross into
+it. A piece therefore passes on no rows for most of its frames.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
 
 _EXCHANGE_COLUMNS = ("connection", "is_response", "index", "time_us", "first_us", "start", "stop")
 _BY_ROW = ("error", "software", "instances", "topics")
-# The largest number of requests that may be pending in each group: those from before the piece,
+# The largest number of requests that can be pending in each group: those from before the piece,
 # those in the piece, and those that only the whole capture shows. With more requests, the oldest
-# would be evicted, and a piece cannot know which one that is.
+# would be evicted, and a piece cannot know which request that is.
 _MOST_PENDING: Final = DEFAULT_IN_FLIGHT // 4
 
 

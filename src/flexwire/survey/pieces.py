@@ -2,7 +2,7 @@
 
 A piece begins at the start of a file, or at a block within a file. The place of such a block is a
 guess (`flexwire.capture.files.blocks`). The survey of the piece depends on this guess, and on
-guesses about connections. `flexwire.survey.fold` verifies all of them.
+guesses about connections. `flexwire.survey.fold` verifies all guesses.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Piece:
     """Adjacent files of a capture, or a part of one file.
 
     The piece begins at the first block at or after ``start`` in its first file. It ends before the
-    first block at or after ``stop`` in its last file. If ``stop`` is None, it ends with that file.
+    first block at or after ``stop`` in its last file. If ``stop`` is None, the piece ends with its
+    last file.
     """
 
     files: tuple[InputFile, ...]
@@ -112,8 +113,8 @@ class PieceFrames:
     including every row that is not preset (`HeaderColumns.is_preset`). ``software``, ``instances``
     and ``topics`` come from preset rows. If several requests of a connection name its software,
     only the first one is kept. ``ordinal`` is the position of a row among all rows of its key.
-    ``left_out`` has, for each step, ranges of the correlation ids of rows that are not passed on
-    (`flexwire.survey.piece_survey`).
+    ``left_out`` contains, for each step, ranges of the correlation ids of rows that are not passed
+    on (`flexwire.survey.piece_survey`).
     """
 
     names: list[str]

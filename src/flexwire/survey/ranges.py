@@ -55,7 +55,7 @@ def decode_range_rows(
 
     ``read_kept`` returns the survey's entry with a given name.
     """
-    # A survey of this analysis pickled these, in the analysis's own directory.
+    # A survey of this analysis pickled these bytes, in the analysis's own directory.
     context: RangeContext = pickle.loads(read_kept(range_context_name(number)))  # noqa: S301 - we wrote these bytes ourselves
     if number or context.has_start:
         names_of_shares = [range_start_name(number, share) for share in range(context.shares)]
@@ -88,7 +88,7 @@ class _RangeDecoder:
         self._context = context
         self._start = start
         self._names = names
-        # There may be many small files, or only a few frames at the end of a file. A batch of ten
+        # There can be many small files, or only a few frames at the end of a file. A batch of ten
         # rows takes as much time as a batch of a thousand.
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0

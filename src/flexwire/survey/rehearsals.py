@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from flexwire.storage.input_file import InputFile
 
 MOST_CLIENTS: Final = 2_000
-"""The largest number of refused clients that are counted separately per file. It limits a task's
-result.
+"""The largest number of refused clients that are counted separately per file. This number limits
+the size of a task's result.
 """
 _MOST_REQUESTS: Final = 5
 CLOSED: Final = "closed"
 
 
 class RefusedKey(NamedTuple):
-    """A client that was refused as a release would refuse it. Its address has no port."""
+    """A client that a tap refused, as the rehearsed release would do. Its address has no port."""
 
     release: str
     host: str
@@ -96,7 +96,7 @@ class RehearsedTraffic:
 
 
 def host_of(end: str) -> str:
-    """Return the address of a connection's end, without the port.
+    """Return the address of a connection's endpoint, without the port.
 
     >>> host_of("10.0.0.7:50123"), host_of("[::1]:50123")
     ('10.0.0.7', '[::1]')

@@ -50,8 +50,8 @@ RANGE_BYTES = 1 << 30
 class Continuation(NamedTuple):
     """The continuation of another analysis: its own ``run``, and the place of the state.
 
-    ``before`` is the directory of the run whose final state is loaded, or None if there is none.
-    The capture ends with this analysis, unless it ``pauses``.
+    ``before`` is the directory of the run whose final state is loaded, or None if no state is
+    loaded. The capture ends with this analysis, unless it ``pauses``.
     """
 
     run: str
@@ -89,7 +89,7 @@ class AnalysisRequest:
 
     @property
     def digest(self) -> str:
-        """A name for the input, in hexadecimal. It is the same if all files are the same."""
+        """A name for the input, in hexadecimal. The name is the same if all files are the same."""
         digest = hashlib.sha256()
         for file in self.files:
             digest.update(f"{file.url}\0{file.size}\0{file.version}\n".encode())
@@ -175,16 +175,16 @@ def _join_plans(parts: Sequence[RangeContext]) -> MergePlan | None:
 class Survey:
     """The result of a survey. ``ranges`` is the number of ranges to decode.
 
-    ``notes`` are the notes of the files, in order. ``unreadable`` has the reasons why files could
-    not be read, in the order of the request. If an unreadable file must not be skipped, the rest of
-    the survey is empty. The capture ``is_merged`` if its files overlap in time and have the same
-    connections, and were therefore merged by time. ``span_us`` is the time from the first Kafka
-    frame to the last. ``redone`` is the number of segments that were read a second time because a
-    guess about them was wrong. ``marks`` are the marks in the files, by file name. ``topic_names``
-    contains the names that no earlier analysis knew, by topic id. ``state`` is the state with which
-    a later analysis begins, ``end_us`` is the time of its last segment, and ``held_bytes`` is the
-    number of frame bytes in it. ``begins_anew`` is the reason why the state of an earlier analysis
-    was not used.
+    ``notes`` are the notes of the files, in order. ``unreadable`` contains the reasons why files
+    could not be read, in the order of the request. If an unreadable file must not be skipped, the
+    rest of the survey is empty. The capture ``is_merged`` if its files overlap in time and contain
+    the same connections, and were therefore merged by time. ``span_us`` is the time from the first
+    Kafka frame to the last. ``redone`` is the number of segments that were read a second time
+    because a guess about them was wrong. ``marks`` are the marks in the files, by file name.
+    ``topic_names`` contains the names that no earlier analysis knew, by topic id. ``state`` is the
+    state with which a later analysis begins, ``end_us`` is the time of its last segment, and
+    ``held_bytes`` is the number of frame bytes in it. ``begins_anew`` is the reason why the state
+    of an earlier analysis was not used.
     """
 
     ranges: int = 0
@@ -248,7 +248,7 @@ NO_MARKS: Final = FileMarks()
 class FileLook:
     """The capture time of a file's first segment, or the reason why it has none.
 
-    Without a segment, ``first_us`` is the time of the first packet, or 0 if there is none.
+    Without a segment, ``first_us`` is the time of the first packet, or 0 if there is no packet.
     ``marks`` are the marks in the file.
     """
 

@@ -4,11 +4,11 @@
 magic · format · layout (8 bytes) · digest (16) · size (8)     the head
 zstd of msgpack                                                 a `StateRecord`, lists in lists
 ```
-The layout of the file is a digest of the names and types of all fields. A release with other fields
-does not read the file, and the next analysis starts without it. The digest at the start of the file
-covers the bytes after it. A file is decoded by the types of its fields, and then checked for
-everything that the code relies on. Its content is data, and is never run as code. The state of a
-stream of captures is stored in a file of the same kind (`flexwire.survey.saved_stream`).
+The layout of the file is a digest of the names and types of all fields. A release with different
+fields does not read the file, and the next analysis starts without it. The digest at the start of
+the file covers the bytes after it. A file is decoded by the types of its fields, and then checked
+for everything that the code relies on. Its content is data, and is never run as code. The state of
+a stream of captures is stored in a file of the same kind (`flexwire.survey.saved_stream`).
 
 Only the owner can read the file. It contains the first bytes of unfinished frames, which appear in
 tables when the frames are complete. Bytes that may be credentials are left out, unless the tables
@@ -108,7 +108,7 @@ class PackedState(NamedTuple):
 class SavedState:
     """The state of the open connections at the end of an analysis.
 
-    ``software`` and ``instances`` are those of the clients on open connections. ``names`` are the
+    ``software`` and ``instances`` belong to the clients on open connections. ``names`` are the
     names of topics by their ids. ``began`` contains the analysis in which each open connection
     began. Only these connections of ``pairing`` are written. ``end_us`` is the time at which the
     last segment was captured.
@@ -183,7 +183,7 @@ class SavedState:
     def from_bytes(cls, data: bytes) -> SavedState:
         """Return the state from the content of a file.
 
-        Raises `SavedStateError` if it cannot be read.
+        Raises `SavedStateError` if the content cannot be read.
         """
         return cls.from_record(unpack(data, StateRecord))
 
@@ -250,7 +250,7 @@ def _within(kind: object) -> Iterator[type[SavedRecord]]:
 
 
 def unpack(data: bytes, kind: type[T]) -> T:
-    """Return the record in the content of a file. Raises `SavedStateError` if it cannot be read."""
+    """Return the record in the content of a file. Raises `SavedStateError` if this fails."""
     if len(data) < _HEAD.size:
         raise SavedStateError("the state is cut off")
     magic, number, fields, digest, size = _HEAD.unpack_from(data)

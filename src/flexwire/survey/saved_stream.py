@@ -156,7 +156,7 @@ class SavedStream:
     def to_bytes(self) -> bytes:
         """Return the state as the content of a file.
 
-        Raises `SavedStateError` if it would be too large.
+        Raises `SavedStateError` if the content would be too large.
         """
         own = vars(self.state)
         request, row_filter, flows = own["_request"], own["_row_filter"], own["_flows"]
@@ -199,7 +199,8 @@ class SavedStream:
     ) -> SavedStream:
         """Return the state from the content of a file, for a stream of the same request.
 
-        Raises `SavedStateError` if it cannot be read, or was written with different options.
+        Raises `SavedStateError` if the state cannot be read, or was written with different
+        options.
         """
         record = unpack(data, FollowedRecord)
         _check_options(record, request, row_filter)
@@ -336,7 +337,7 @@ class StreamStates:
     _names: list[str] | None = field(default=None, init=False)
 
     def read(self, offset: FileOffsets | None) -> bytes | None:
-        """Return the state at an offset (None: the last one), or None if there is no such state."""
+        """Return the state at an offset (None: the last state), or None if no state exists."""
         digest = None if offset is None else _digest(offset)
         for name in reversed(self._listed()):
             if digest in {None, name.rpartition("-")[2]}:
@@ -346,7 +347,7 @@ class StreamStates:
     def keep(self, start: FileOffsets, end: FileOffsets, data: bytes) -> None:
         """Save the state at the ``end`` of a batch.
 
-        States from before its ``start`` are removed.
+        States from before the batch's ``start`` are removed.
         """
         names = self._listed()
         number = 1 + max((int(name.split("-")[1]) for name in names), default=0)

@@ -1,10 +1,10 @@
 """Survey captures of several hosts by shares of their connections, and join the shares.
 
-Files that overlap in time and have the same connections are merged, and therefore cannot be
+Files that overlap in time and contain the same connections are merged, and therefore cannot be
 surveyed in pieces. Each share reads and merges all packets of the files, but processes only the
 segments of its own connections. A share guesses nothing. The merged order depends only on the
-files, so all shares cut the same ranges at the same places. All facts about a connection are in one
-share. Numbers that are counted over all packets are the same in each share. The numbers of the
+files, so all shares cut the same ranges at the same places. All facts about a connection are in
+one share. Numbers that are counted over all packets are the same in each share. The numbers of the
 first share are used.
 
 The result equals that of `flexwire.survey.survey.Surveyor`. At a cut each share keeps the state of
@@ -40,7 +40,7 @@ def survey_share(
     """Survey a share of the connections of readable files that must be merged.
 
     ``before`` is the saved state of an earlier analysis that this capture continues. Raises
-    `LateError` and `SavedStateError` if it cannot be used.
+    `LateError` and `SavedStateError` if that state cannot be used.
     """
     state = SurveyState(request, keep, load_state(request, before), share)
     reader = MergedFiles(request, looks).reader()
@@ -60,7 +60,7 @@ def join_shares(
     """Return the survey of all connections, and keep the entries for each range.
 
     ``survey`` contains the known facts about the files. The ``parts`` belong to the same files and
-    to the same state ``before``. Raises `UnprovenError` if their ranges differ.
+    to the same state ``before``. Raises `UnprovenError` if the ranges of the parts differ.
     """
     state = SurveyState(request, keep, load_state(request, before))
     state.survey = replace(survey, notes=list(survey.notes), connections=[], is_merged=True)

@@ -1,9 +1,10 @@
 """Connections that continue in a part of a capture, read without the bytes from before the part.
 
 The state of such a connection at the start of the part is a guess. The next bytes of each end are
-assumed to be those of the end's first segment in the part. Its frames are assumed to begin with the
-first segment that looks like the start of a frame. The bytes before this segment become a made-up
-frame, which begins with `MARK`. If the bytes look like TLS, no frames are expected in them.
+assumed to be those of the end's first segment in the part. The frames of the connection are
+assumed to begin with the first segment that looks like the start of a frame. The bytes before this
+segment become a made-up frame, which begins with `MARK`. If the bytes look like TLS, no frames are
+expected in them.
 
 A log keeps each step: the guess and the results. Connections that begin in the part have logs too,
 because their ports may have been used before. A reader that knows the true state of a connection
@@ -49,16 +50,16 @@ HEAD_BYTES: Final = PREFIX_LENGTH + len(MARK)
 """The number of bytes before the rest of a frame that began before the part."""
 
 _LENGTH = struct.Struct(">i")
-# The largest number of steps that no kernel processed. They take memory and time, so a connection
-# with more such steps is given up.
+# The largest number of steps that no kernel processed. Such steps take memory and time, so a
+# connection with more such steps is given up.
 _MOST_PUSHED = 4096
 _MOST_PUSHED_BYTES = 16 << 20
 # The largest number of connections that begin in the part and have logs. Each log takes a few kB.
 _MOST_FRESH = 20_000
-# The longest frame from before the part. A connection with a longer one is given up.
+# The longest frame from before the part. A connection with a longer frame is given up.
 _MOST_TAIL = 64 << 20
-# The largest number of bytes that are held while it is unknown where frames begin. They may be one
-# long frame, or bytes of another protocol.
+# The largest number of bytes that are held while it is unknown where frames begin. These bytes can
+# be one long frame, or bytes of another protocol.
 _MOST_HELD = 256 << 20
 
 
@@ -111,7 +112,7 @@ class StepLog:
     is_whole: bool = True
 
     def add(self, step: FastPathStep) -> None:
-        """Add a step. If the step before it completed no frame, the two are joined.
+        """Add a step. If the step before it completed no frame, the two steps are joined.
 
         In this case both steps contain parts of one frame.
         """

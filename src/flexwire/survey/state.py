@@ -1,4 +1,4 @@
-"""The state of a survey while it goes through a capture, and its ranges."""
+"""The state of a survey during its pass over a capture, and its ranges."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class SurveyState:
         self._chunks += 1
 
     def see(self, frames: FrameColumns, preset: HeaderColumns | None = None) -> HeaderColumns:
-        """Add frames. If some are ``preset``, the caller reads the bodies of all frames itself."""
+        """Add frames. If some are ``preset``, the caller itself reads the bodies of all frames."""
         headers = self.pairing.read_headers(frames, preset)
         self._ranges[-1].connections |= set(np.unique(frames.connection).tolist())
         self._times.note(frames)
@@ -255,7 +255,8 @@ class SurveyState:
     def join(self, parts: Sequence[SurveyPart]) -> None:
         """Add the parts of all shares. This replaces adding segments.
 
-        Raises `UnprovenError` if their ranges differ, which may happen if files have changed.
+        Raises `UnprovenError` if the ranges of the parts differ, which can happen if files have
+        changed.
         """
         first = parts[0]
         if any(part.cuts != first.cuts for part in parts):
@@ -440,7 +441,7 @@ class FrameTimes:
 def load_state(request: AnalysisRequest, data: bytes | None) -> SavedState | None:
     """Return the saved state with which an analysis begins, or None if there is none.
 
-    Raises `SavedStateError` if it cannot be read, or was written with other options.
+    Raises `SavedStateError` if the state cannot be read, or was written with other options.
     """
     if data is None:
         return None
@@ -453,15 +454,18 @@ def load_state(request: AnalysisRequest, data: bytes | None) -> SavedState | Non
 
 
 LATE_US: Final = 60_000_000
-"""A later analysis continues a connection if the connection's segments are at most this late."""
+"""The largest delay of a connection's segments, in microseconds, with which a later analysis
+continues the connection.
+"""
 
 
 class SegmentOrder:
     """Check that the segments of each connection are in order, including across files.
 
     A file is read in its own order. The clock of a file is the latest time in it so far. Two files
-    overlap if a connection continues in the second file at a clock before that of the first.
-    ``ends`` contains the times of the last segments of an earlier analysis, by connection key.
+    overlap if a connection continues in the second file at a clock before the clock of the first
+    file. ``ends`` contains the times of the last segments of an earlier analysis, by connection
+    key.
     """
 
     def __init__(self, ends: dict[str, int] | None = None) -> None:

@@ -108,7 +108,7 @@ class Surveyor:
 
     Files are read one after the other. If a connection's segments are not in that order, as in
     captures of several hosts, the survey begins again and merges the files by time. If the files
-    are known to be ``overlapping``, it merges them immediately. ``looks`` is passed to
+    are known to be ``overlapping``, the survey merges them immediately. ``looks`` is passed to
     `list_readable_files`. ``before`` is the saved state of an earlier analysis that this capture
     continues.
     """
@@ -213,7 +213,7 @@ Make = Callable[["AnalysisRequest", bytes | None], Survey]
 def read_state(request: AnalysisRequest) -> bytes | None:
     """Return the saved state with which a survey begins, or None if it continues no analysis.
 
-    Raises `StorageError` if it cannot be read.
+    Raises `StorageError` if the state cannot be read.
     """
     continuation = request.continuation
     if continuation is None or continuation.before is None:
@@ -269,7 +269,7 @@ reading it.
 
 
 def is_overlap_likely(request: AnalysisRequest, files: list[InputFile]) -> bool:
-    """Return whether one of the first files has a connection that began in another of them.
+    """Return whether one of the first files has a connection that began in another first file.
 
     A gzip'd file is read until its clock passes the beginning of the last of these files, or until
     a limit.

@@ -46,7 +46,7 @@ def withhold(
 ) -> list[AssemblerRecord]:
     """Return records of connections, of limited size and without bytes that may be credentials.
 
-    With ``shows``, only the size is limited: to ``most`` bytes or, without it, to
+    With ``shows``, only the size is limited: to ``most`` bytes or, if ``most`` is None, to
     `MOST_HELD_BYTES`.
     """
     most = MOST_HELD_BYTES if most is None else most
@@ -77,7 +77,7 @@ def withhold(
 
 
 def is_complete(before: Sequence[AssemblerRecord], after: Sequence[AssemblerRecord]) -> bool:
-    """Return whether the records after `withhold` still contain all bytes on which rows may depend.
+    """Return whether records after `withhold` still contain all bytes on which rows can depend.
 
     Rows show the sample of skipped bytes only if credentials are shown.
     """
@@ -195,7 +195,7 @@ class _Withholder:
         return len(payload) if is_kept else CORRELATION_ID_SIZE
 
     def _segments(self, segments: list[SegmentRecord]) -> list[SegmentRecord]:
-        """Return the first segments of a connection. They show whether it begins with requests."""
+        """Return the first segments of a connection, which show whether it begins with requests."""
         payloads = [one.payload for one in segments if one.payload]
         requests = [read_released(payload[PREFIX_LENGTH:]) for payload in payloads]
         names = [request.message_name for request in requests if request is not None]

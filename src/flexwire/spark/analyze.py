@@ -185,8 +185,8 @@ class Analysis:
     def _path(self, name: str) -> Path:
         if self.output.place.path is None:
             raise FlexwireError(
-                f"{self.output.where(name)} is in an object store and has no local path; use "
-                "`output`"
+                f"{self.output.where(name)} is in an object store and has no local path; "
+                "use `output` instead"
             )
         return Path(self.output.where(name))
 

@@ -82,7 +82,8 @@ def check_session(
     if is_ours and is_in_memory(spark, place):
         raise FlexwireError(
             f"{place.catalog} exists only in the memory of this session, so its tables would be "
-            f"lost at the end; set up a metastore, with spark-submit --conf {_IMPLEMENTATION}=hive"
+            "lost with the session; set up a metastore, with spark-submit --conf "
+            f"{_IMPLEMENTATION}=hive"
         )
     if kind == DELTA and place.catalog == _SESSION and not spark.conf.get(_DELTA_CATALOG, ""):
         raise FlexwireError(

@@ -318,8 +318,8 @@ def _day(number: int, table: str) -> str:
         return moment_at(number * _DAY_US).date().isoformat()
     except OverflowError:
         raise AnalysisError(
-            f"{table} has rows with a capture time outside the years 1 to 9999, which belong to "
-            "no day partition; use the format parquet"
+            f"{table} has rows with a capture time outside the years 1 to 9999, but day partitions "
+            "need a year in this range; use the format parquet"
         ) from None
 
 

@@ -134,7 +134,8 @@ def location(directory: OutputDirectory) -> str:
     path = str(directory.path)
     if any(letter in path for letter in "?#%"):
         raise FlexwireError(
-            f"{path} contains ?, # or %, which the URLs in Iceberg's metadata cannot contain"
+            f"{path} contains ?, # or %, which the URLs in Iceberg's metadata cannot contain; "
+            "choose another --out"
         )
     return f"file://{path}"
 

@@ -129,7 +129,7 @@ class IcebergTable(GrownTable):
         except (ValidationError, ValueError, TypeError) as error:
             raise FlexwireError(
                 f"the columns of table {self.name} differ from those of an earlier analysis, and "
-                f"Iceberg cannot change them: {reason_of(error)}; choose another --out"
+                f"Iceberg cannot convert the columns: {reason_of(error)}; choose another --out"
             ) from None
 
     def analyses(self, runs: Collection[str]) -> set[str]:

@@ -64,29 +64,30 @@ ACCEPTED: Final = {
     "for a stream also `latest`",
     "endingOffsets": '`latest`, or JSON such as `{"orders": {"0": 50, "1": -1}}`; records at these '
     "offsets are not read",
-    "startingTimestamp": "ms; a partition begins at its first record at or after this time",
-    "endingTimestamp": "ms; a partition ends before its first record at or after this time",
+    "startingTimestamp": "a time in ms: a partition begins at its first record at or after this "
+    "time",
+    "endingTimestamp": "a time in ms: a partition ends before its first record at or after this "
+    "time",
     "startingOffsetsByTimestamp": 'JSON such as `{"orders": {"0": 1700000000000}}`: '
     "`startingTimestamp` by partition",
     "endingOffsetsByTimestamp": 'JSON such as `{"orders": {"0": 1700000000000}}`: '
     "`endingTimestamp` by partition",
     "startingOffsetsByTimestampStrategy": "what happens if a partition has no record at or after "
     "the timestamp: `error`, or `latest` to read no record",
-    "includeHeaders": "`true` adds `headers`",
-    "includeBatch": "`true` adds the facts of each record's batch",
-    "includeFile": "`true` adds `file`",
-    "replicas": "`longest`, or `all`, which adds `replica`",
+    "includeHeaders": "`true` adds the column `headers`",
+    "includeBatch": "`true` adds columns with facts about each record's batch",
+    "includeFile": "`true` adds the column `file`",
+    "replicas": "`longest`, or `all`, which adds the column `replica`",
     "includeDeleted": "`true` also returns records before the log start offset, if the files still "
     "contain them",
     "isolation": "`read_uncommitted`, or `read_committed`",
-    "mode": "`FAILFAST`, or `PERMISSIVE`, which adds `_corrupt_record`",
+    "mode": "`FAILFAST`, or `PERMISSIVE`, which adds the column `_corrupt_record`",
     "columnNameOfCorruptRecord": "another name for `_corrupt_record`",
     "maxPartitionBytes": "the number of bytes that one task reads; default `128m`, or `512m` for "
     "sums",
     "minPartitions": "the approximate minimum number of tasks; each task then reads less",
     **OF_INFLATION,
-    "countBy": "returns sums instead of records, grouped by these columns, which are separated by "
-    "commas",
+    "countBy": "columns, separated by commas: returns sums by these columns instead of records",
     "maxOffsetsPerTrigger": "for a stream: the largest number of offsets in a batch",
     "failOnDataLoss": "for a stream: `true`, or `false` to continue after lost offsets",
 }

@@ -44,8 +44,8 @@ ACCEPTED: Final = {
     "message": "message names, separated by commas; default: all messages",
     "clientId": "client ids, separated by commas; default: all clients",
     "topic": "for records: topic names, separated by commas; default: all topics",
-    "startingTimestamp": "ms; frames that ended before this time are not read",
-    "endingTimestamp": "ms; frames that ended at or after this time are not read",
+    "startingTimestamp": "a time in ms: frames that ended before this time are not read",
+    "endingTimestamp": "a time in ms: frames that ended at or after this time are not read",
     "brokers": "the broker addresses, such as `10.0.0.1:9092`, separated by commas",
     "ports": "the broker ports, such as `9092,9094-9096`",
     "capturedRelease": "the release of the captured brokers, such as `3.9.2`",
@@ -70,7 +70,7 @@ REFUSED: Final = {
     "subscribePattern": "to select the topics of records, use topic",
     "assign": "to select the topics of records, use topic",
     "kafka.bootstrap.servers": "to give the addresses of the captured brokers, use brokers",
-    "kafka.isolation.level": "a capture contains all sent records, also those of aborted "
+    "kafka.isolation.level": "a capture contains all sent records, including those of aborted "
     "transactions",
     "startingOffsets": _NO_OFFSETS,
     "startingOffsetsByTimestamp": _NO_OFFSETS,

@@ -101,7 +101,7 @@ def test_options_choose_frames() -> None:
         ({"rows": "messages"}, "message: expected a message name for rows of messages"),
         ({"rows": "connections", "client_ids": ["a"]}, "client_ids filters only frames"),
         ({"topics": ["a"]}, "topics filters only records, not frames"),
-        ({"rows": "packets", "since": datetime(2026, 1, 1, tzinfo=UTC)}, "since is for rows"),
+        ({"rows": "packets", "since": datetime(2026, 1, 1, tzinfo=UTC)}, "since filters only"),
         ({"client_ids": "a"}, "client_ids: expected a list of strings"),
         ({"client_ids": [1]}, "client_ids: expected a str"),
         ({"skip_unreadable": 1}, "skip_unreadable: expected True or False"),

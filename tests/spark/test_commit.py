@@ -125,7 +125,7 @@ def test_a_value_is_at_most_a_mebibyte(either: SparkSession, tmp_path: Path) -> 
     )
     assert [one.value for one in committed] == [None, small]
     with pytest.raises(
-        Exception, match=r"the value of task 1 has 10\d+ bytes, and at most 1048576"
+        Exception, match=r"task 1 returned a value of 10\d+ bytes, but at most 1048576"
     ):
         run_tasks(either, 2, partial(returns, large), TaskOutput(OutputDirectory(str(tmp_path))))
 
@@ -180,7 +180,7 @@ def test_a_disk_that_is_full_leaves_the_output_before(
     before = tree(out)
     monkeypatch.setattr("flexwire.spark.publishing.local.OutputDirectory", Full)
     with pytest.raises(
-        AnalysisError, match=r"^Writing: a disk is full: that of .* left on device$"
+        AnalysisError, match=r"^Writing: a disk is full: the disk of .* left on device$"
     ):
         run(spark, out, 3, write)
     assert tree(out) == before
@@ -345,7 +345,7 @@ def test_what_no_manifest_names_is_removed_before_it_is_published(tmp_path: Path
     # A half-written file contains payloads too.
     assert not (tmp_path / "tables/frames/.flexwire-1234-a").exists()
     place.write(kept[1].name, b"22")
-    with pytest.raises(AnalysisError, match=r"messages/X/a has 2 bytes, and the task .* counted 1"):
+    with pytest.raises(AnalysisError, match=r"messages/X/a has 2 bytes, but the task .* counted 1"):
         settle(place, kept)
     place.remove([kept[1].name])
     with pytest.raises(

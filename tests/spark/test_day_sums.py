@@ -264,7 +264,7 @@ def test_a_part_reads_only_the_tables_that_its_sums_follow_from(
     [answer] = choose_answers(["chargeback"], {one.name: one for one in SUMMED})
     assert answer.sums is not None
     monkeypatch.setattr(day_sums, "FRAMES", "none")
-    with pytest.raises(AssertionError, match="does not name"):
+    with pytest.raises(AssertionError, match="do not list"):
         growing.check()
 
 

@@ -253,7 +253,7 @@ def test_the_schema_is_widened_before_files_are_added(out: OutputDirectory) -> N
         {"topics": [{"a": 3, "b": None}], "c": None},
     ]
     with pytest.raises(
-        FlexwireError, match=r"column body\.c is boolean in the table and would be "
+        FlexwireError, match=r"column body\.c has the type boolean in the table but "
     ):
         add("analysis=4/day=2026-11-22/x", {"c": 4}, pa.struct([("c", pa.int64())]))
     assert TableLog(out, MESSAGE).analyses({"0", "1", "2", "3"}) == {"1", "2", "3"}

@@ -108,7 +108,7 @@ def test_delta_and_iceberg_tables_are_not_registered_by_mistake(
 ) -> None:
     captures = write_capture(tmp_path / "captures", 5, replace(FILES, files=1))
     delta, iceberg = tmp_path / "delta", tmp_path / "iceberg"
-    with pytest.raises(FlexwireError, match=r"give Spark its jar, and set spark\.sql\.catalog"):
+    with pytest.raises(FlexwireError, match=r"add its jar, and set spark\.sql\.catalog"):
         analyze(captures, delta, spark=database, format="delta", register=PLACE)
     # The error was raised before anything was decoded.
     assert not (delta / "tables").exists()

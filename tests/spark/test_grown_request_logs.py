@@ -270,10 +270,10 @@ def test_captures_and_request_logs_are_not_mixed(spark: SparkSession, tmp_path: 
     path = one_log(tmp_path / "logs" / "kafka-request.log", 0, 3)
     how: dict[str, Any] = {"spark": spark, "answers": [], "format": "delta", "append": True}
     for first, second, text in (
-        (tmp_path / "capture", path, "has captures"),
-        (path, tmp_path / "capture", "has request logs"),
+        (tmp_path / "capture", path, "holds captures"),
+        (path, tmp_path / "capture", "holds request logs"),
     ):
         out = tmp_path / text.replace(" ", "-")
         analyze([first], out, **how)
-        with pytest.raises(CaptureError, match=f"{text}, and a request that a capture"):
+        with pytest.raises(CaptureError, match=f"{text}, and a request in both"):
             analyze([second], out, **how)

@@ -432,7 +432,9 @@ def test_the_schema_is_widened_with_the_files_that_need_it(out: OutputDirectory)
         {"topics": [{"a": 2, "b": "two"}], "c": True},
         {"topics": [{"a": 3, "b": None}], "c": None},
     ]
-    with pytest.raises(FlexwireError, match=r"which Iceberg does not change: .*choose another"):
+    with pytest.raises(
+        FlexwireError, match=r"Iceberg cannot convert the columns: .*choose another"
+    ):
         add("4", {"c": "4"}, pa.struct([("c", pa.string())]))
     assert tables.table(MESSAGE).analyses({"0", "1", "2", "3"}) == {"1", "2", "3"}
 

@@ -252,7 +252,7 @@ def test_the_ids_of_so_many_connections_are_kept_and_the_others_are_counted(
     path.write_bytes(b"\n".join(lines))
     with patch.object(request_log_job, "MOST_CONNECTIONS", 3):
         analysis = analyze([path], tmp_path / "out", spark=spark)
-    (note,) = [note for note in analysis.notes if "client's id" in note]
+    (note,) = [note for note in analysis.notes if "without a client id" in note]
     assert note.startswith("some lines of 2 connections remain without a client id")
     frames = output_of(tmp_path / "out").table("frames").to_pylist()
     lacking = {row["connection"][-2:] for row in frames if row["client_id"] is None}

@@ -99,6 +99,6 @@ def test_the_source_reads_a_part_only_where_it_is_asked_to(tmp_path: Path) -> No
         tasks = stream.partitions({}, stream.latestOffset({}))
         return sum(len(batch) for task in tasks for batch in stream.read(task))
 
-    with pytest.raises(CaptureError, match="holds only a part of the traffic"):
+    with pytest.raises(CaptureError, match="contains only a part of the traffic"):
         read()
     assert read(acceptSampled="true")

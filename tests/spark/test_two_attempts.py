@@ -104,9 +104,9 @@ def test_what_two_attempts_wrote_is_there_once(
         until(AFTERWARDS)
         output = writing.published
     if moment == AFTERWARDS and kind == "parquet" and out.path is not None:
-        with pytest.raises(FlexwireError, match="is not there"):
+        with pytest.raises(FlexwireError, match="does not exist"):
             slow.run(0)
-        with pytest.raises(FlexwireError, match="is not there"):
+        with pytest.raises(FlexwireError, match="does not exist"):
             keep_sums(task_output.directory, 0, AnalysisSums(7))
         assert {one.name for one in out.path.iterdir()} == {"tables"}
     assert output.table("frames").num_rows == told[0].value == ROWS

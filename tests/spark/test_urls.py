@@ -180,7 +180,7 @@ def test_an_output_is_a_directory_here_or_in_a_store(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.pcap").write_text(WRONG)
     for out, told in (
-        ("memory://out", "expected a directory or a store that every process sees"),
+        ("memory://out", "expected a directory or an object store that every process"),
         ("S3:/bucket", "expected two slashes after the scheme: s3://"),
         ("ftp://host/out", "expected a path, file://, s3://"),
         ("s3://key:secret@bucket/out", "the URL contains a key or password"),

@@ -251,7 +251,7 @@ def test_what_is_no_state_of_this_release_is_refused(tmp_path: Path) -> None:
     layout = len(saved_state._MAGIC) + 1
     wrong = {
         "cut off": data[: head - 1],
-        "not a state of flexwire": b"F" + data[1:],
+        "not a saved state of flexwire": b"F" + data[1:],
         "another release": data[:layout] + bytes(8) + data[layout + 8 :],
         "damaged": data[:-1] + bytes([data[-1] ^ 1]),
         "at most": data[: head - 8] + b"\x7f" + bytes(7) + data[head:],

@@ -292,7 +292,7 @@ def test_a_state_that_cannot_be_kept_is_told_and_the_stream_goes_on(
 
     monkeypatch.setattr(OutputDirectory, "write", full)
     query = stream(tmp_path)
-    assert "is not kept" in caplog.text
+    assert "cannot save the state of the stream" in caplog.text
     assert "No space left" in caplog.text
     caplog.clear()
     monkeypatch.setattr(saved_state, "MOST_STATE_BYTES", 100)
@@ -357,7 +357,7 @@ def test_a_frame_whose_bytes_were_withheld_says_that_it_lacks_them(
     first.unlink()
     query.restart()
     assert query._follower._go_on_from(offset)
-    assert "these frames will lack them" in caplog.text
+    assert "these bytes are missing from" in caplog.text
     first.write_bytes(data)
     query.run()
     row, *others = query.rows[FRAMES][begun:]

@@ -85,9 +85,9 @@ def test_fields_are_in_the_order_of_their_names_which_readers_search() -> None:
 
 def test_what_cannot_be_one_is_our_error(monkeypatch: pytest.MonkeyPatch) -> None:
     for value in ("\ud800", {"\ud800": 1}):
-        with pytest.raises(EncodeError, match="not writable as UTF-8"):
+        with pytest.raises(EncodeError, match="cannot be encoded as UTF-8"):
             to_variant(value)
-    with pytest.raises(EncodeError, match="the same as text"):
+    with pytest.raises(EncodeError, match="the same string"):
         to_variant({1: "a", "1": "b"})
     monkeypatch.setattr(variant, "MOST", 10)
     with pytest.raises(EncodeError, match="a Variant can hold at most 10"):

@@ -158,7 +158,7 @@ def _without_errors(structs: pa.StructArray, name: str) -> pa.StructArray:
 def _advise(error: CodecError) -> None:
     """Add a note that tells a Spark user what to do if a batch becomes too large."""
     if not isinstance(error, DecodeError):
-        error.add_note("set spark.sql.execution.arrow.maxRecordsPerBatch lower")
+        error.add_note("set spark.sql.execution.arrow.maxRecordsPerBatch to a lower number")
 
 
 Mode = Literal["FAILFAST", "PERMISSIVE"]

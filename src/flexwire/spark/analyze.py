@@ -144,7 +144,7 @@ TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
 _NO_OBJECTS = "by_objects no longer has an effect; leave it out"
 # The audit's table is a single file, which the driver writes.
 _AUDIT_DIRECTORY = f"{TABLES}/audit"
-# The tables that stay empty in an analysis without a capture.
+# The tables that remain empty in an analysis without a capture.
 _TRAFFIC = {
     table.place: schema_of(table.columns)
     for table in TRAFFIC_TABLES
@@ -233,14 +233,14 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and is passed 
     new session on ``master`` (default: that of `spark-submit`) with ``memory``, and
     ``worker_memory`` for each worker. All machines must see the files under the same names. Only
     connections with an endpoint in ``ports`` or ``brokers`` ("10.0.0.1:9092") are Kafka. Without
-    both, a connection is Kafka if its content decodes as Kafka. The audit is for ``releases``, by
-    default every major since the brokers' ``captured_release``. ``record_bytes`` keeps records in
-    messages. ``keys`` decrypt TLS. ``by_objects`` has no effect. One task decodes ``range_bytes``
-    of a capture. ``answers`` are "all", "none", names of `flexwire.answers.ANSWERS`, or yours;
-    default: those about logs. ``labels`` name teams. ``as_of`` is a time or offsets
-    ({"__consumer_offsets-3": 17}) instead of the end. docs/limits.md describes ``max_inflated``
-    and ``max_ratio``. Raises `CaptureError` (file or address), `StorageError`, `JavaError`,
-    `AnalysisError` (Spark), `FlexwireError` (``out``).
+    ``ports`` and ``brokers``, a connection is Kafka if its content decodes as Kafka. The audit is
+    for ``releases``, by default every major since the brokers' ``captured_release``.
+    ``record_bytes`` keeps records in messages. ``keys`` decrypt TLS. ``by_objects`` has no effect.
+    One task decodes ``range_bytes`` of a capture. ``answers`` are "all", "none", names of
+    `flexwire.answers.ANSWERS`, or yours; default: those about logs. ``labels`` name teams.
+    ``as_of`` is a time or offsets ({"__consumer_offsets-3": 17}) instead of the end.
+    docs/limits.md describes ``max_inflated`` and ``max_ratio``. Raises `CaptureError` (file or
+    address), `StorageError`, `JavaError`, `AnalysisError` (Spark), `FlexwireError` (``out``).
     """
     _warn_of_objects(by_objects)
     flags = to_flags(show_credentials, record_bytes, skip_unreadable)
@@ -417,8 +417,8 @@ class _AnalysisJob:
         total = sum(map(weight, files))
         at_once = self._tasks_at_once(total)
         size = self._range_bytes(total, at_once)
-        # Connections that were decrypted with key logs are not continued, because their keys come
-        # with their first bytes.
+        # Connections that were decrypted with key logs are not continued, because decrypting a
+        # connection requires its first bytes.
         continuation = None if self.options.reading.keys else self.staging.continuation
         request = replace(
             self.options.asked, files=tuple(files), range_bytes=size, continuation=continuation

@@ -1,10 +1,10 @@
-"""An archive of Spark's loaded and verified Java classes. It makes later starts of Spark faster.
+"""An archive of Spark's loaded and verified Java classes, for faster starts of Spark.
 
 Java loads about ten thousand classes when Spark starts, which takes half of the CPU time of the
 start. A Java process can write its classes to an archive when it ends. A later Java process maps
 the archive into memory if it is the same Java with the same jars: their times and their order in
-the directory must be the same too. Otherwise Java ignores the archive. `flexwire warmup` makes the
-archive, in the user's cache directory.
+the directory must be the same too. Otherwise Java ignores the archive. `flexwire warmup` creates
+the archive, in the user's cache directory.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ PART_BYTES: Final = 128 << 20
 """The largest part of a file that one task reads, in bytes. Several tasks share a larger file, and
 each reads some of its row groups.
 """
-# Opening a file takes as long as reading this many bytes.
+# The number of bytes that can be read in the time that opening a file takes.
 _OPEN_BYTES: Final = 4 << 20
 _TASKS: Final = 64
 
@@ -349,7 +349,7 @@ def of_files(
     """Apply ``task`` to these columns of tables. Return its rows as a DataFrame of ``schema``.
 
     Row groups without any row in the ranges of ``only`` are not read. The task gets all rows of the
-    other row groups. `task_parts` divides each table among tasks, so one task may read several
+    other row groups. `task_parts` divides each table among tasks, so one task can read several
     small tables.
     """
     tables = []

@@ -46,7 +46,7 @@ def register_tables(spark: SparkSession, out: str | Path, database: str) -> list
     Spark lists its files again. A table that the output no longer has is dropped.
 
     Delta tables need a session with Delta's connector. Raises `FlexwireError` for Iceberg tables,
-    which are already in a catalog, and if another table has the name. Raises `AnalysisError`
+    which are already in a catalog, and if another table has the same name. Raises `AnalysisError`
     if Spark refuses.
     """
     place = to_database(database, "database")

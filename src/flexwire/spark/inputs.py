@@ -113,7 +113,7 @@ def _grown_tables(out: OutputDirectory, output: OutputOptions) -> GrownTables:
 
 
 def output_notes(staging: Staging) -> tuple[str, ...]:
-    """Return notes on what was left out of this analysis, and on other runs into its output."""
+    """Return notes on input that was left out, and on other runs into this analysis's output."""
     notes = []
     if known := len(staging.known_files):
         are = "1 file is" if known == 1 else f"{known:,} files are"

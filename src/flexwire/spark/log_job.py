@@ -76,10 +76,11 @@ MOST_SAMPLE: Final = 16 << 20
 """The largest sample of a topic, in decompressed bytes."""
 MOST_SAMPLED: Final = 256
 """The largest number of topics that have a sample. The largest topics are chosen."""
-# All samples together have at most this many bytes, or at most this fraction of the logs.
+# All samples together have at most this number of bytes or this fraction of the logs, whichever is
+# larger.
 _SAMPLED, _SAMPLED_PART = 8 << 20, 512
 _WINDOW: Final = 2 << 20
-# Opening a file takes as long as reading this many bytes.
+# The number of bytes that can be read in the time that opening a file takes.
 _OPENING: Final = 1 << 20
 _LEAST_TASK, _MOST_TASK = 64 << 20, 1 << 30
 # Most of the time for finding the end of a log is spent waiting for the store.
@@ -259,7 +260,7 @@ def _of_topic(
 
 _KEPT: Final = "_logs"
 _RUNS: Final = f"{_KEPT}/runs"
-# A task merges about this many keys, in several rounds.
+# The approximate number of keys that a task merges, in several rounds.
 _KEYS_OF_TASK: Final = 8 * MOST_HELD
 # The largest number of directories that the facts list.
 _DIRECTORIES: Final = 200

@@ -1,4 +1,4 @@
-"""Report the progress of a long analysis to the person who waits for it."""
+"""Report the progress of a long analysis to the user."""
 
 from __future__ import annotations
 

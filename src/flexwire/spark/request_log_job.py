@@ -208,8 +208,8 @@ def write_request_log_tables(
     written_files = compact(spark, committed, task_output)
     remove_parts(task_output.directory)
     settle(task_output.directory, task_output.count_files(written_files))
-    # This file is small. It can be written only now, because it has the facts of several tasks
-    # about each connection.
+    # This file is small. It can be written only now, because it contains the facts of several
+    # tasks about each connection.
     notes += _write_connections(task_output, sums.audit.logged(), growth)
     packets = _packets(counts)
     sums.add(PACKETS, packets)

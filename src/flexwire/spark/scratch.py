@@ -2,7 +2,7 @@
 
 Spark's shuffle files contain values from tables: names of groups, topics and clients. Spark
 creates them below the temporary directory, readable by everyone. A process that starts Spark
-therefore makes a directory that only its user can enter. Java and Python write all files of the
+therefore creates a directory that only its user can enter. Java and Python write all files of the
 analysis below that directory. A process that is killed leaves its directory, and the next process
 removes it.
 """

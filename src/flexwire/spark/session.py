@@ -176,7 +176,7 @@ def tasks_at_once(spark: SparkSession) -> int:
     """Return how many tasks Spark runs at the same time, or the number that its settings assume."""
     if is_connect(spark):
         # Spark Connect does not report this number, but by default it divides a range into this
-        # many partitions.
+        # number of partitions.
         numbers = spark.range(_MANY).select(spark_partition_id())
         return max(1, numbers.distinct().count())
     context = spark.sparkContext

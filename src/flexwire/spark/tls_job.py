@@ -84,7 +84,7 @@ class SealedKeys:
     def read(self) -> KeyLog:
         """Return the key log.
 
-        Raises `StorageError` if the file is not the one that `seal` wrote.
+        Raises `StorageError` if the file is not the file that `seal` wrote.
         """
         data, primitives = self.directory.read(_KEYS), load_primitives()
         try:

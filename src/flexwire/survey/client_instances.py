@@ -59,7 +59,7 @@ def find_instances(
 
     If ``wanted`` rows are given, only these are read. The first frame is the earliest by time.
     Connections with an earlier ``known`` id are left out. With ``by_row``, the first frame is the
-    one with the lowest row number, and all known connections are left out.
+    frame with the lowest row number, and all known connections are left out.
     """
     gives = (headers.instance_at > 0) | _may_give_in_body(headers)
     odd = [row for row, values in headers.odd.items() if values.get("client_instance_id")]

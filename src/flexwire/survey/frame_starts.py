@@ -40,14 +40,15 @@ if TYPE_CHECKING:
 
 _LENGTH = struct.Struct(">i")
 DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
-# The largest number of requests that are assumed to be pending. A chain must have this many frames.
+# The largest number of requests that are assumed to be pending, and the smallest number of frames
+# in a chain.
 _IDS_APART, _CHAIN = 64, 4
 _MOST_IDS = 256
 _MOST_ROWS = 64
 # The number of bytes that are searched for a frame that begins within a segment: after the bytes
 # from before the part, and before the first frame that begins a segment.
 _SEARCHED, _BEFORE = 1 << 20, 1 << 16
-# A few TLS records fit into this many bytes.
+# The number of bytes that are searched for TLS records, which hold a few records.
 _SEARCHED_FOR_TLS = 1 << 16
 
 

@@ -178,7 +178,7 @@ class _SideProof:
 def _true_notes(
     step: FastPathStep, request: CrossingFrame | None, response: CrossingFrame | None
 ) -> list[tuple[bool, int]] | None:
-    """Return the correlation ids, with those of crossing frames, or None if one is uncertain."""
+    """Return the correlation ids, with those of crossing frames, or None if an id is uncertain."""
     noted = list(step.result.noted)
     for is_request, crossing in ((True, request), (False, response)):
         places = [place for place, note in enumerate(noted) if note == (is_request, MARK_ID)]
@@ -204,7 +204,7 @@ def read_correlation_ids(payload: bytes, *, is_request: bool) -> list[int]:
     return [_NUMBER.unpack_from(payload, start)[0]]
 
 
-# Frames that are Python objects are processed in groups of about this many bytes.
+# The approximate number of bytes in a group of frames that are processed as Python objects.
 _SEEN_BYTES = 64 << 20
 
 
@@ -584,7 +584,7 @@ def _places_of(rows: NumpyArray, by_row: Mapping[int, object]) -> list[int]:
 
 
 def _without(segments: SegmentColumns, left_to_skip: dict[str, int]) -> SegmentColumns:
-    """Return the segments of some keys. ``left_to_skip`` says how many of each key to skip."""
+    """Return the segments of some keys, after ``left_to_skip`` skipped segments of each key."""
     is_kept = np.zeros(len(segments), np.bool_)
     for number in np.unique(segments.key).tolist():
         key = segments.keys[number]

@@ -295,8 +295,8 @@ class ExchangeIsolation:
         return not is_within.any() and len(ids) <= _MOST_PENDING
 
 
-# Only frames from before the piece can be the request for such a response. For this reason, this
-# many bytes of an unpaired response are passed on.
+# The largest number of bytes of an unpaired response that are passed on. Only a frame from before
+# the piece can be the request for this response.
 _MOST_UNPAIRED = 64 * 1024
 _COLUMNS = ("connection", "is_response", "index", "time_us", "first_us")
 

@@ -126,9 +126,9 @@ class RangeContext:
     """The facts about a range in addition to its start: its end, and facts about the whole capture.
 
     ``files`` are the files to which the range extends. Files are read one after the other if there
-    is no ``merge_plan``. The first range ``has_start`` only if the analysis continues another one.
-    The last range ``is_paused`` if a later analysis continues the capture. ``shares`` is the number
-    of shares of the connections. Each share has its own `RangeStart`.
+    is no ``merge_plan``. The first range ``has_start`` only if the analysis continues another
+    analysis. The last range ``is_paused`` if a later analysis continues the capture. ``shares`` is
+    the number of shares of the connections. Each share has its own `RangeStart`.
     """
 
     files: tuple[InputFile, ...]
@@ -221,8 +221,8 @@ LOOK_BYTES: Final = 1 << 20
 """The largest number of bytes that are read to find when a file begins, if they contain a segment.
 """
 
-# Each read from a store requests at least this many bytes, even if many files are read at the same
-# time.
+# The smallest number of bytes that each read from a store requests, even if many files are read at
+# the same time.
 _LEAST_PIECE = 256 * 1024
 # Most of the time for examining a file in a store is spent waiting.
 _LOOKS_AT_ONCE = 16
@@ -246,7 +246,7 @@ NO_MARKS: Final = FileMarks()
 
 @dataclass(frozen=True, slots=True)
 class FileLook:
-    """The capture time of a file's first segment, or the reason why it has none.
+    """The capture time of a file's first segment, or the reason why the file has no segment.
 
     Without a segment, ``first_us`` is the time of the first packet, or 0 if there is no packet.
     ``marks`` are the marks in the file.

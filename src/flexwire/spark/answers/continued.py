@@ -110,7 +110,7 @@ def _summed(name: str, is_count: bool, order: Column) -> Column:  # noqa: FBT001
 def learned_later(connections: DataFrame) -> DataFrame:
     """Return the facts about clients that the view of frames fills in, by connection.
 
-    A row has the key of the connection, and the columns that identify its client.
+    A row contains the key of the connection, and the columns that identify its client.
     """
     later = _later(connections)
     known = {name: F.col(f"known_{name}") for name in CLIENT_COLUMNS}
@@ -124,8 +124,8 @@ def _later(connections: DataFrame) -> DataFrame:
     """Return, by connection, the requests answered later, and the ``known_`` facts of clients.
 
     The rows of ``connections`` are those of single analyses. Connections without such facts are
-    left out. A line of a request log has the software that the broker knew at that moment, so later
-    lines say nothing about it.
+    left out. A line of a request log contains the software that the broker knew at that moment, so
+    later lines say nothing about it.
     """
     key = connection_key(connections.columns)
     origin = F.coalesce(BEGAN_IN, ANALYSIS)

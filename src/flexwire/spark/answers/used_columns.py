@@ -1,4 +1,4 @@
-"""Finds the columns of tables in a store that a query uses, so that tasks read only these.
+"""Finds the columns of tables in a store that a query uses, so that tasks read only these columns.
 
 Spark does not tell a Python data source which columns a query needs. But the plan of a query on
 Parquet files shows which columns Spark's own reader will read. A query on tables in a store is

@@ -101,7 +101,7 @@ class DeltaLedger(Ledger):
         try:
             if old.columns != COLUMNS.names:
                 self._widen(old)
-                # Another writer may have made the table and committed to it.
+                # Another writer may have created the table and committed to it.
                 raise CommittedBetweenError
             self._add(old, new, replaces=replaces)
         except CommitFailedError:

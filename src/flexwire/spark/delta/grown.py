@@ -135,7 +135,7 @@ class GrownTables(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Make everything that the first commit needs."""
+        """Create everything that the first commit needs."""
 
     def with_statistics(self, _table: str, files: Sequence[AddedFile]) -> Sequence[AddedFile]:
         """Return files with the statistics that `GrownTable.add` does not compute."""

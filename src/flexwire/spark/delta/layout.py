@@ -8,8 +8,8 @@ fsspec's settings. deltalake therefore gets the credentials of our S3 store. A c
 PUT that fails if the object already exists; S3 and moto support this. Otherwise two writers could
 both believe that they were first.
 
-A file's statistics show which days it contains. Nearly always that is a single day, and the file
-stays as it is.
+A file's statistics show which days it contains. Nearly always this is a single day, and the file
+does not change.
 """
 
 from __future__ import annotations

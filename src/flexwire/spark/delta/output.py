@@ -69,7 +69,7 @@ class DeltaTables(GrownTables):
             )
 
     def prepare(self) -> None:
-        """Do nothing, because a table is made by its first commit."""
+        """Do nothing, because the first commit creates a table."""
 
     def with_statistics(self, table: str, files: Sequence[AddedFile]) -> list[AddedFile]:
         """Return files with column statistics for Delta's log, which are read from the footers."""

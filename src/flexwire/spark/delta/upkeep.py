@@ -7,7 +7,7 @@ commit lists it. It is removed only a long time after the last commit that liste
   analyses with the state "in" are joined, so that other analyses can still be removed file by
   file. A joined file is joined again once the new files reach an eighth of its size. This limits
   how often the same byte is rewritten.
-- `to_retire` and `retire` remove the days before a given day from the tables. A connection stays
+- `to_retire` and `retire` remove the days before a given day from the tables. A connection remains
   if it was still seen on or after the given day. The ledger keeps its entries, so that no capture
   is analyzed again.
 - `unnamed_files` and `remove_unnamed_files` remove files that no table lists and nobody reads.
@@ -184,14 +184,14 @@ def retire(out: OutputDirectory, groups: Iterable[FileGroup]) -> None:
 
 
 def unnamed_files(out: OutputDirectory, hours: int) -> Iterator[FileGroup]:
-    """Yield the paths of files that each of the tables has not listed for this many hours."""
+    """Yield, for each table, the paths of files that were not listed in it for ``hours``."""
     for name, table in _tables(out):
         if paths := _vacuum(table, hours, dry_run=True):
             yield FileGroup(name, None, tuple({"path": path} for path in sorted(paths)))
 
 
 def remove_unnamed_files(out: OutputDirectory, names: Collection[str], hours: int) -> None:
-    """Remove the files of these tables that no table has listed for this many hours."""
+    """Remove files that were not listed in these tables for ``hours``."""
     for name, table in _tables(out):
         if name in names:
             _vacuum(table, hours, dry_run=False)

@@ -129,7 +129,7 @@ def from_kafka(
               all by default. Leave out the fields that a query does not use: Spark takes several
               times as long to transfer a struct as flexwire takes to decode it.
 
-    Raises `UnknownMessageError` immediately if the catalog does not have the message, or if an int
+    Raises `UnknownMessageError` immediately if the message is not in the catalog, or if an int
     ``version`` does not exist. Raises `AnalysisError` on PySpark 4.0. The query carries a copy of
     the current catalog (`use_catalog`). A call that is used in ``where`` and ``select`` is
     evaluated twice, like any Python function in Spark: docs/spark-functions.md says how to
@@ -235,10 +235,10 @@ def kafka_records(
 ) -> Column:
     """Decode a binary column of record batches into an array of structs, one for each record.
 
-    Spark's most similar function is `from_json` with a schema of ``array<struct<…>>``. Use `inline`
-    to make rows of the array. The bytes are the ``records`` of a Produce request or Fetch response,
-    or a part of a log segment. They can contain a sequence of record batches and message sets, of
-    any magic and compression.
+    Spark's most similar function is `from_json` with a schema of ``array<struct<…>>``. Use
+    `inline` to turn the array into rows. The bytes are the ``records`` of a Produce request or
+    Fetch response, or a part of a log segment. They can contain a sequence of record batches and
+    message sets, of any magic and compression.
 
     Args:
         data: the bytes of each row; null results in null, and no bytes result in an empty array.

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 def portable(message: MessageLike) -> str | MessageSpec:
     """Return a message in the form that is sent to workers: a bundled message's name, or a spec.
 
-    Raises `UnknownMessageError` for a name that the catalog does not have.
+    Raises `UnknownMessageError` for a name that is not in the catalog.
     """
     served = schemas_of(message)
     if not isinstance(served.entry, SingleSpec):

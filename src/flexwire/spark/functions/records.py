@@ -169,7 +169,7 @@ def _structs(kind: pa.StructType, records: pa.RecordBatch, errors: Any) -> pa.St
 def _read(
     data: Words, selection: RecordSelection, options: FunctionSettings
 ) -> list[pa.StructArray]:
-    """Read one row separately. In PERMISSIVE mode, its error comes last."""
+    """Read one row separately. In PERMISSIVE mode, its error is the last element."""
     reader = RecordReader(data, selection, mode=options.mode, partial=True)
     kind = list_type(selection.columns, options).value_type
     parts = [_structs(kind, records, None) for records in reader]

@@ -7,8 +7,8 @@ a range's task ─▶ _parts/<table>/…     small, to be joined ─▶ tables/<
 Parts are not in the tables before they are joined, so no reader finds a row twice. This is true
 even if the driver is killed in the middle, or if an uncommitted attempt writes its part again
 after everything is published. Only the sizes and ranges of the parts decide which parts are
-joined. The names and bytes of the results therefore also depend only on these. Only parts of the
-same directory are joined into a file.
+joined. The names and bytes of the results therefore also depend only on these sizes and ranges.
+Only parts of the same directory are joined into a file.
 
 Joined rows are decoded and written twice. Therefore at most a third of the bytes of all tables is
 joined, starting with the smallest files. Other parts, and tables with few files, become files of

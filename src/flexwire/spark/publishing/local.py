@@ -80,8 +80,9 @@ class LocalStaging(Staging):
         """Replace the content of ``out`` with the content of `new`, by renaming.
 
         At any moment a reader finds the complete old output, the complete new output, or an output
-        that is not marked as complete. A reader never finds parts of both. If this fails, the old
-        output is restored. If the process is killed, the next analysis restores the old output.
+        that is not marked as complete. A reader never finds parts of both outputs. If this fails,
+        the old output is restored. If the process is killed, the next analysis restores the old
+        output.
         """
         make_tree_private(self.new)
         out, old = Path(self.out.url), self.directory / "old"

@@ -86,7 +86,7 @@ def to_format(
 class Staging(ABC):
     """The staging area of one analysis into ``out``, until `publish`.
 
-    If tables grow and already have all of the input, ``known_run`` is the earlier analysis that
+    If tables grow and already contain all of the input, ``known_run`` is the earlier analysis that
     added it. The analysis then does nothing. ``known_files`` are the names of the input files that
     are already in the tables. ``growing_files`` are the names of files that are still being
     written. ``next_offsets`` are the offsets at which logs continue, or None if logs are read from

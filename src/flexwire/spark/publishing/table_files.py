@@ -60,8 +60,8 @@ def fetch_files(directory: OutputDirectory, files: Iterable[tuple[str, int]]) ->
 WHOLE_BYTES: Final = 128 << 20
 """The number of bytes from which a file is large enough."""
 
-# A new file is begun if the rest is at least this many times the full size, estimated from the
-# ratio so far.
+# A new file begins if the estimated size of the remaining parts is at least this many times
+# `WHOLE_BYTES`.
 _SURE_OF_ANOTHER = 1.25
 
 

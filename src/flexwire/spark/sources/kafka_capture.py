@@ -197,7 +197,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         most: tuple[int | None, int | None] = (None, None)
         if limit is not None and not isinstance(limit, ReadAllAvailable):
-            # Spark passes one limit, but the options may set both.
+            # Spark passes one limit, but the options can set both limits.
             most = self._options.bytes_per_trigger, self._options.files_per_trigger
         return self._follower.latest(start, *most, until=self._last)
 

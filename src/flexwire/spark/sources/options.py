@@ -79,7 +79,7 @@ class SourceOptions:
         return value == "true"
 
     def choice(self, name: str, choices: Collection[str]) -> Any:
-        """Return one of the allowed words, ignoring case; the default is the first one."""
+        """Return one of the allowed words, ignoring case; the default is the first word."""
         value = self.text(name)
         if value is None:
             return next(iter(choices))

@@ -224,21 +224,20 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and is passed 
 ) -> Analysis:
     """Decode captures to ``OUT/tables``, and measure them: ``report.html`` and ``facts.json``.
 
-    ``paths`` are files, directories and patterns; ``out`` is a local directory or a URL. Logs
-    become tables named "log_…"; request logs (local times in ``timezone``) fill capture tables.
-    Other files are errors, or are left out with ``skip_unreadable``. Credentials are hidden unless
-    ``show_credentials`` is true. The analysis replaces an earlier one in ``out``; with ``append``
-    it adds to it. ``iceberg_catalog`` is the catalog of Iceberg tables. ``register``
-    ("spark_catalog.kafka") adds other tables to Spark's catalog. The session is ``spark``, or a
-    new session on ``master`` (default: that of `spark-submit`) with ``memory``, and
-    ``worker_memory`` for each worker. All machines must see the files under the same names. Only
-    connections with an endpoint in ``ports`` or ``brokers`` ("10.0.0.1:9092") are Kafka. Without
-    ``ports`` and ``brokers``, a connection is Kafka if its content decodes as Kafka. The audit is
-    for ``releases``, by default every major since the brokers' ``captured_release``.
-    ``record_bytes`` keeps records in messages. ``keys`` decrypt TLS. ``by_objects`` has no effect.
-    One task decodes ``range_bytes`` of a capture. ``answers`` are "all", "none", names of
-    `flexwire.answers.ANSWERS`, or yours; default: those about logs. ``labels`` name teams.
-    ``as_of`` is a time or offsets ({"__consumer_offsets-3": 17}) instead of the end.
+    ``paths`` are files, directories and patterns; ``out`` is a directory or a URL. Logs become
+    tables named "log_…"; request logs (local times in ``timezone``) fill capture tables. Other
+    files are errors, or skipped with ``skip_unreadable``. Credentials are hidden unless
+    ``show_credentials`` is true. An earlier analysis in ``out`` is replaced, or extended with
+    ``append``. ``iceberg_catalog`` is the catalog of Iceberg tables. ``register``
+    ("spark_catalog.kafka") adds other tables to Spark's catalog. The session is ``spark``, or a new
+    session on ``master`` (default: that of `spark-submit`) with ``memory``, and ``worker_memory``
+    per worker. All machines must see the same paths. Only connections with an endpoint in ``ports``
+    or ``brokers`` ("10.0.0.1:9092") are Kafka. Without both options, a connection is Kafka if its
+    content decodes as Kafka. The audit is for ``releases``, by default every major since the
+    brokers' ``captured_release``. ``record_bytes`` keeps records in messages. ``keys`` decrypt TLS.
+    ``by_objects`` has no effect. One task decodes ``range_bytes`` of a capture. ``answers`` are
+    "all", "none", names of `flexwire.answers.ANSWERS`, or yours; default: about logs. ``labels``
+    name teams. ``as_of`` is a time or offsets ({"__consumer_offsets-3": 17}) instead of the end.
     docs/limits.md describes ``max_inflated`` and ``max_ratio``. Raises `CaptureError` (file or
     address), `StorageError`, `JavaError`, `AnalysisError` (Spark), `FlexwireError` (``out``).
     """
@@ -343,7 +342,7 @@ def _write_report(staging: Staging, facts: Facts, files: list[InputFile]) -> Non
 
 @dataclass(frozen=True, slots=True)
 class _AnalysisJob:
-    """One analysis: its stages in order. Each stage reads what the previous one wrote."""
+    """One analysis: its stages in order. Each stage reads the output of the previous stage."""
 
     spark: SparkSession
     staging: Staging

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class ReadingOptions(NamedTuple):
     """Options for reading inputs that are not sent to tasks.
 
-    One task decodes ``range_bytes`` of a capture. If it is None, the session decides.
+    One task decodes ``range_bytes`` of a capture. If this is None, the session decides.
     """
 
     zone: Zone

@@ -327,7 +327,7 @@ _NAME: Final = re.compile(r"stream-(\d{8})-([0-9a-f]{32})")
 
 @dataclass(slots=True)
 class StreamStates:
-    """The saved states of one stream, each at an offset, in a directory that only they use.
+    """The saved states of one stream, each at an offset, in a directory without other files.
 
     The names of the files are numbered, to show which file was written last. Every failure of the
     directory raises a `StorageError`.

@@ -253,7 +253,7 @@ class SurveyState:
         )
 
     def join(self, parts: Sequence[SurveyPart]) -> None:
-        """Add the parts of all shares. This replaces adding segments.
+        """Add the parts of all shares. Call this instead of adding segments.
 
         Raises `UnprovenError` if the ranges of the parts differ, which can happen if files have
         changed.
@@ -439,7 +439,7 @@ class FrameTimes:
 
 
 def load_state(request: AnalysisRequest, data: bytes | None) -> SavedState | None:
-    """Return the saved state with which an analysis begins, or None if there is none.
+    """Return the saved state with which an analysis begins, or None if no state was saved.
 
     Raises `SavedStateError` if the state cannot be read, or was written with other options.
     """

@@ -269,7 +269,7 @@ reading it.
 
 
 def is_overlap_likely(request: AnalysisRequest, files: list[InputFile]) -> bool:
-    """Return whether one of the first files has a connection that began in another first file.
+    """Return whether two of the first files seem to overlap in time, in the same connection.
 
     A gzip'd file is read until its clock passes the beginning of the last of these files, or until
     a limit.

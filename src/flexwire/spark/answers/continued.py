@@ -3,7 +3,7 @@
 A connection that continues from one analysis to the next has rows in each analysis. In a view, all
 these rows have the first of these analyses in the column ``analysis``, so that the keys of
 `flexwire.tables.keys` join them. A connection has one row, whose counts are sums. A request has a
-column that says whether its response is in a later analysis. Frames and records have the facts
+column that says whether its response is in a later analysis. Frames and records contain the facts
 about the client and the topic that a later analysis learned.
 
 Lookups are joins by unique keys. If an answer does not use the joined columns, Spark therefore

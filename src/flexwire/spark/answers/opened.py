@@ -1,4 +1,4 @@
-"""Define OpenedOutput: the output from which tables were opened, and questions to its files."""
+"""The output from which tables were opened: `OpenedOutput` answers questions from its files."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class RowsAsked:
     tables: AnalysisTables
 
     def tables_by(self, read_table: Read) -> AnalysisTables:
-        """Return the tables, each read by a function."""
+        """Return the tables, each read by ``read_table``."""
         return self.tables if read_table is read else self.opened(read_table)
 
     def with_internal(self, tables: AnalysisTables) -> RowsAsked:

@@ -242,7 +242,7 @@ def read_options(texts: FunctionOptions | None, *accepted: str) -> FunctionSetti
     """Return the options that a function accepts. The case of their names does not matter.
 
     Raises `ArgumentError` for an option that the function does not have, and for a value that the
-    option does not accept. Otherwise a misspelt option would silently have no effect.
+    option does not accept. Otherwise a misspelled option would silently have no effect.
 
     >>> read_options({"MODE": "permissive"}, MODE).is_permissive
     True

@@ -8,8 +8,9 @@ OUT/tables/<table>/analysis=<run>/day=…/….parquet the table's files, as task
 OUT/ledger/                                     an Iceberg table that lists the analyses
 ```
 A catalog commits one table at a time. The rule is therefore the same as for Delta: the ledger is
-committed last, and an analysis counts as soon as its ledger row says so. The catalog accepts a
-commit only if it is based on the current snapshot, so of two concurrent commits only one succeeds.
+committed last, and an analysis is in the tables as soon as its ledger row has the state "in". The
+catalog accepts a commit only if it is based on the current snapshot, so of two concurrent commits
+only one succeeds.
 
 Each snapshot that adds an analysis has the name of the analysis (`tables.ADDED`). If the reply to a
 commit was lost, this name shows that the commit succeeded, and the commit is not repeated. Files

@@ -48,7 +48,7 @@ def test_every_prefix_of_a_stream_gives_its_frames_and_what_broke_off() -> None:
         assert [error for _, error in found[:whole]] == [None] * whole
         rest = size - (0, first, both)[whole]
         length = len(request(1)) if size < first else len(request(2, 7))
-        of_what = "the 4 bytes of a length" if rest < 4 else f"{length} bytes"
+        of_what = "the 4 bytes of a frame length" if rest < 4 else f"{length} bytes"
         expected = [f"the connection ended after {rest} of {of_what}"] if rest else []
         assert [error for _, error in found[whole:]] == expected
 
@@ -62,7 +62,7 @@ def test_a_length_that_is_none_is_told_with_the_bytes(length: int) -> None:
     assert bad.size == len(garbage)
     assert bad.payload == garbage[:SAMPLE_BYTES] or bad.payload[:1000] == garbage[:1000]
     assert len(bad.payload) <= SAMPLE_BYTES
-    assert f"no frame has a length of {length}" in str(bad.error)
+    assert f"{length} is not a valid frame length" in str(bad.error)
 
 
 def test_lengths_up_to_the_limit_are_frames() -> None:
@@ -76,14 +76,14 @@ def test_an_empty_sasl_token_is_a_frame_and_a_run_of_zeros_is_none() -> None:
     assert told(request(1) + empty + request(2)) == [(18, None), (4, None), (18, None)]
     (_, first), (size, second) = told(bytes(1000))
     assert (first, size) == (None, 996)
-    assert "no frame has a length of 0" in str(second)
+    assert ": 0 is not a valid frame length" in str(second)
 
 
 @pytest.mark.parametrize(
     ("stream", "resembles"),
     [
-        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "it looks like TLS"),
-        (b"GET / HTTP/1.1\r\n\r\n", "it looks like HTTP"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "the data looks like TLS"),
+        (b"GET / HTTP/1.1\r\n\r\n", "the data looks like HTTP"),
     ],
 )
 def test_other_protocols_are_named(stream: bytes, resembles: str) -> None:
@@ -138,7 +138,7 @@ def test_a_gap_over_a_length_loses_what_follows_in_the_segment() -> None:
     damaged, lost, good = assemble(handshake() + segments)
     assert damaged.error == "78 of 118 bytes are missing from the capture"
     assert (lost.size, good.payload) == (36, request(4)[4:])
-    assert "2 of them missing from the capture" in str(lost.error)
+    assert "2 of these bytes are missing from the capture" in str(lost.error)
 
 
 def test_a_snaplen_that_cuts_every_segment_costs_those_frames_only() -> None:

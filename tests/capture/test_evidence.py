@@ -90,7 +90,7 @@ def sent(
         (
             asked("MetadataRequest", 12, 1, "") + asked("MetadataRequest", 12, 2, ""),
             b"",
-            "MetadataRequest v12 decodes, and MetadataRequest v12 before it",
+            "MetadataRequest v12 and an earlier MetadataRequest v12 decode",
         ),
         # A body that does not decode, and the broker's response to it.
         (
@@ -115,7 +115,7 @@ def test_a_negotiation_in_a_version_nobody_knows_yet_is_kafka() -> None:
         data = asked("ApiVersionsRequest", 3, client_id=client_id)
         return data[:6] + struct.pack(">h", 99) + data[8:] + b""
 
-    assert sent(newer("c")).evidence == "ApiVersionsRequest v99, newer than any released"
+    assert sent(newer("c")).evidence == "ApiVersionsRequest v99, newer than any released version"
     assert not sent(newer("")).is_kafka
     # A client sends nothing else until it knows that the broker has the version.
     metadata = asked("MetadataRequest", 12)
@@ -129,12 +129,13 @@ def test_of_frames_that_the_capture_cut_off_two_headers_are_enough() -> None:
     assert not connection([*handshake(), cut[0]]).is_kafka
     two = connection([*handshake(), *cut])
     assert (
-        two.evidence == "headers of MetadataRequest v12 and MetadataRequest v12 with one client id"
+        two.evidence
+        == "headers of MetadataRequest v12 and MetadataRequest v12 contain the same client id"
     )
     assert two.lost_bytes == 2
     came_back = tcp(SERVER, 5000, answered("HeartbeatResponse", 4)[:-1], missing=1)
     one = connection([*handshake(), cut[0], came_back])
-    assert one.evidence.endswith("and a response with its correlation id")
+    assert one.evidence.endswith("and a response have the same correlation id")
     # If one end is known to be a broker, one header is enough.
     assert connection([*handshake(), cut[0]], NAMED).reads_as_kafka
 
@@ -146,7 +147,10 @@ def test_of_very_long_frames_the_headers_are_enough() -> None:
     assert sent(frames[0], brokers=NAMED).reads_as_kafka
     assert not sent(frames[0]).is_kafka
     found = sent(b"".join(frames))
-    assert found.evidence == "headers of ProduceRequest v9 and ProduceRequest v9 with one client id"
+    assert (
+        found.evidence
+        == "headers of ProduceRequest v9 and ProduceRequest v9 contain the same client id"
+    )
 
 
 def test_one_damaged_frame_takes_nothing_from_a_connection() -> None:

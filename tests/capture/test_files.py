@@ -166,7 +166,7 @@ def test_what_a_snaplen_cut_off_is_counted(tmp_path: Path) -> None:
     assert [(len(p.payload), p.missing) for p in items if isinstance(p, Segment)] == [(20, 80)]
     (item,) = read(tmp_path, pcap(PACKETS[:1], snaplen=30))
     assert isinstance(item, UnreadableBytes)
-    assert item.reason == "cut off after 30 of 43 bytes, within its headers"
+    assert item.reason == "incomplete headers: the capture contains 30 of 43 bytes of the packet"
     assert (item.offset, item.data) == (24, PACKETS[0][:30])
 
 
@@ -228,11 +228,14 @@ HUGE = struct.pack("<I", 0xFFFFFFFC)
         # An unknown block may be long and is skipped; here the file is too short for it.
         (struct.pack("<I", 99) + HUGE + bytes(50), "of 4294967280 bytes"),
         (struct.pack("<II", 6, MAX_BLOCK_BYTES) + bytes(50), "of 16777204 bytes"),
-        (block(99, b"abcd")[:-4] + b"\x00\x00\x00\x00", "ends with the length 0"),
+        (block(99, b"abcd")[:-4] + b"\x00\x00\x00\x00", "but ends with 0"),
         (struct.pack("<III", 0x0A0D0D0A, 28, 7) + bytes(50), "byte order"),
-        (block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 2, 0, -1)), "pcapng of version 2"),
-        (block(1, b""), "ends before its options"),
-        (interface(options=struct.pack("<HH", 9, 400)), "option 9 ends beyond its block"),
+        (
+            block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 2, 0, -1)),
+            "pcapng version 1, got version 2",
+        ),
+        (block(1, b""), "interface description is too short"),
+        (interface(options=struct.pack("<HH", 9, 400)), "option 9 extends past"),
     ],
     ids=name,
 )
@@ -250,10 +253,10 @@ def test_a_damaged_block_ends_the_file_and_is_told(
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        (enhanced(PACKETS[0], number=1), "interface 1 is not described"),
-        (block(6, bytes(16)), "a packet block ends within its own fields"),
-        (block(3, b""), "a packet block ends within its own fields"),
-        (block(6, struct.pack("<IIIII", 0, 0, 0, 99, 99) + bytes(8)), "99 bytes declared but 8"),
+        (enhanced(PACKETS[0], number=1), "the packet's interface, 1"),
+        (block(6, bytes(16)), "a packet block is too short for its fields"),
+        (block(3, b""), "a packet block is too short for its fields"),
+        (block(6, struct.pack("<IIIII", 0, 0, 0, 99, 99) + bytes(8)), "declares 99 bytes, but 8"),
         (enhanced(PACKETS[0], 2**63), "is out of range"),
     ],
     ids=name,

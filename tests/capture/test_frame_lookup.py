@@ -70,9 +70,9 @@ def test_a_packet_within_a_frame_has_that_frame(path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "reason"),
     [
-        (1, "packet 1 carries no bytes of a stream; packet 3 does"),
-        (7, "packet 7 has no TCP segment"),
-        (8, "there is no packet 8; the file has 7"),
+        (1, "packet 1 contains no TCP payload; packet 3 does"),
+        (7, "packet 7 contains no TCP segment"),
+        (8, "there is no packet 8; the last packet is 7"),
     ],
 )
 def test_a_packet_without_frames_says_why(path: Path, number: int, reason: str) -> None:
@@ -83,5 +83,5 @@ def test_a_packet_without_frames_says_why(path: Path, number: int, reason: str) 
 def test_a_capture_that_ends_in_damage_gives_what_came_before_it(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-5])
     assert len(find_packet_frames(path, 6)) == 2
-    with pytest.raises(CaptureError, match="after 6 packets it cannot be read"):
+    with pytest.raises(CaptureError, match="cannot read beyond packet 6"):
         find_packet_frames(path, 7)

@@ -79,7 +79,7 @@ def test_every_prefix_is_a_segment_with_bytes_missing_or_told(body: bytes) -> No
     # Window, checksum and urgent pointer end a TCP header; these tests do not need them.
     needed = len(body) - 5 - 6
     for size in range(needed):
-        with pytest.raises(UnreadablePacketError, match=f"cut off after {size} of {len(body)}"):
+        with pytest.raises(UnreadablePacketError, match=f"contains {size} of {len(body)}"):
             read_segment(captured(body[:size], 101, len(body)))
     for size in range(needed, len(body)):
         segment = read_segment(captured(body[:size], 101, len(body)))
@@ -115,24 +115,24 @@ def test_ipv6_extension_headers_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (V4[:6] + b"\x20\x00" + V4[8:], "an IP fragment, at 0"),
-        (V4[:6] + b"\x00\x10" + V4[8:], "an IP fragment, at 128"),
-        (with_extensions((44, b"\x00\x00\x01" + bytes(4))), "an IP fragment, at 0"),
-        (with_extensions((44, b"\x00\x00\x80" + bytes(4))), "an IP fragment, at 128"),
-        (b"\x44" + V4[1:], "an IPv4 header that begins with 0x44"),
+        (V4[:6] + b"\x20\x00" + V4[8:], "an IP fragment, at offset 0"),
+        (V4[:6] + b"\x00\x10" + V4[8:], "an IP fragment, at offset 128"),
+        (with_extensions((44, b"\x00\x00\x01" + bytes(4))), "an IP fragment, at offset 0"),
+        (with_extensions((44, b"\x00\x00\x80" + bytes(4))), "an IP fragment, at offset 128"),
+        (b"\x44" + V4[1:], "invalid IPv4 header: the first byte is 0x44"),
         (
             V4[:32] + b"\x40" + V4[33:],
-            "a TCP header of 16 bytes: at least 20 are needed, and the IP packet has 25 bytes left",
+            "the TCP header declares 16 bytes: expected at least 20, and at most the 25 bytes left",
         ),
         (
             V4[:32] + b"\xf0" + V4[33:],
-            "a TCP header of 60 bytes: at least 20 are needed, and the IP packet has 25 bytes left",
+            "the TCP header declares 60 bytes: expected at least 20, and at most the 25 bytes left",
         ),
         (
             V4[:2] + b"\x00\x14" + V4[4:],
-            "a TCP header of 20 bytes: at least 20 are needed, and the IP packet has 0 bytes left",
+            "the TCP header declares 20 bytes: expected at least 20, and at most the 0 bytes left",
         ),
-        (b"\x40\x00", "cut off after 2 of 2 bytes"),
+        (b"\x40\x00", "contains 2 of 2 bytes"),
     ],
 )
 def test_what_gives_no_segment_is_told(data: bytes, reason: str) -> None:

@@ -163,7 +163,7 @@ def test_both_directions_have_one_key_and_other_connections_another() -> None:
     assert connection_key(other) != connection_key(tcp(CLIENT, 0))
     assembler = FrameAssembler()
     assembler.push(tcp(CLIENT, 0))
-    with pytest.raises(CaptureError, match="given to the assembler"):
+    with pytest.raises(CaptureError, match="passed to the assembler"):
         assembler.push(other)
 
 
@@ -259,7 +259,7 @@ def test_bytes_from_before_the_first_segment_are_told() -> None:
     ]
     (early,) = [one for one in assemble(segments) if one.error]
     assert (early.direction, early.size) == ("request", 40)
-    assert "before the first segment" in str(early.error)
+    assert "precede the first captured segment" in str(early.error)
 
 
 def test_a_gap_is_given_up_only_when_the_receiver_has_its_bytes() -> None:

@@ -306,7 +306,7 @@ def _unopened(
     found = packets(made.flights)
     reason = ""
     if case == "suite":
-        reason = "the cipher suite 0xc023, which is not decrypted"
+        reason = "the cipher suite 0xc023 is not supported"
     elif case == "no secret":
         path.write_text("# none\n", encoding="ascii")
         reason = NO_SECRET
@@ -447,7 +447,7 @@ def test_a_key_log_is_read_line_by_line_and_never_shown(tmp_path: Path) -> None:
     assert "\\xcd" not in repr(log)
     path = tmp_path / "no.log"
     path.write_bytes(b"\x00\x01 what\nis this\n")
-    with pytest.raises(CaptureError, match="it has no line of a key log"):
+    with pytest.raises(CaptureError, match="no line begins like a key log"):
         log.add_file(path)
     with pytest.raises(CaptureError, match="cannot read the key log"):
         log.add_file(tmp_path)
@@ -456,7 +456,7 @@ def test_a_key_log_is_read_line_by_line_and_never_shown(tmp_path: Path) -> None:
 def test_nothing_is_written_over(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
-    with pytest.raises(FlexwireError, match="expected an empty directory"):
+    with pytest.raises(FlexwireError, match="expected a new or an empty directory"):
         open_captures([], tmp_path / "full", KeyLog())
 
 

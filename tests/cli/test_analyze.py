@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--broker", "kafka:9092"], "got 'kafka:9092'; a capture has addresses, not host names"),
+        (
+            ["--broker", "kafka:9092"],
+            "got 'kafka:9092'; a capture contains addresses, not host names",
+        ),
         (["--broker", "::1:9092"], "as 10.0.0.1:9092 or [::1]:9092, got '::1:9092'"),
         (["--broker", "10.0.0.1:9092", "--broker", "10.0.0.1"], "got '10.0.0.1'"),
         (["--port", "0"], "0 is not in the range 1<=x<=65535"),

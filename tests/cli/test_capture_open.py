@@ -29,8 +29,8 @@ def test_it_counts_what_opened_and_why_others_did_not(tmp_path: Path) -> None:
     told = CliRunner().invoke(app, given)
     size = sum(len(data) for _, data in said)
     assert told.output.splitlines() == [
-        f"TLS connections: 1 opened, 0 in part, 1 not; {size} bytes were sent in them",
-        "  1 not opened: the key logs have no secret for it",
+        f"TLS connections: 1 opened, 0 in part, 1 not; {size} bytes of data were decrypted",
+        "  1 not opened: the key logs contain no secret for the connection",
         f"Written: {tmp_path}/out/opened-00001.pcapng, {tmp_path}/out/others.pcapng",
     ]
     again = CliRunner().invoke(app, given)

@@ -133,7 +133,7 @@ def test_a_packet_of_a_capture_is_decoded(run: Run, tmp_path: Path) -> None:
     ran = run("explain", str(path), "--frame-number", "9")
     assert (ran.code, ran.err) == (
         1,
-        f"CaptureError: {path}: there is no packet 9; the file has 7\n",
+        f"CaptureError: {path}: there is no packet 9; the last packet is 7\n",
     )
 
 

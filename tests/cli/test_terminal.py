@@ -225,7 +225,7 @@ def test_the_log_of_the_tap_shows_addresses_on_one_line_each(
 
     async def run_tap(*_: Any, ready: Any, **__: Any) -> TapStatistics:
         log = logging.getLogger("flexwire.tap")
-        log.info("%s is reached through port %d", evil, 1)
+        log.info("clients reach %s through port %d", evil, 1)
         log.error("%s: closed", evil)
         log.error("defect", exc_info=ValueError(evil))
         ready(type("Tap", (), {"listen_address": (evil, 1)}))

@@ -108,7 +108,7 @@ def test_what_is_not_kafka_is_bytes_and_no_message(
     found = read(tmp_path)
     told = [one for one in found if isinstance(one, UnusedBytes)]
     assert {(one.kind, one.reason) for one in told} == {
-        ("not Kafka", "no request on it reads as Kafka; it looks like ZooKeeper")
+        ("not Kafka", "no request on the connection reads as Kafka; the data looks like ZooKeeper")
     }
     assert sum(one.size for one in told) == 3 * 4 + len(session) + 2 * len(path)
     assert len(found) == traffic.sent
@@ -122,7 +122,7 @@ def test_what_is_not_kafka_is_bytes_and_no_message(
     assert len(bounded) == traffic.sent
     assert [type(one) for one in bounded].count(CapturedMessage) == 3
     assert {one.reason for one in bounded if isinstance(one, UnusedBytes)} == {
-        "no request on it reads as Kafka",
+        "no request on the connection reads as Kafka",
     }
 
 

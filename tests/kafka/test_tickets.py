@@ -60,7 +60,7 @@ def warned(caplog: pytest.LogCaptureFixture, *, of_names: bool) -> Iterator[None
         yield
     said = [one.getMessage() for one in caplog.records if one.name == "flexwire.tap"]
     assert len(said) == of_names, said
-    assert all("so the tap needs the broker's own name" in one for one in said)
+    assert all("give the tap the broker's own name" in one for one in said)
 
 
 def all_is_well(tap: Tap) -> bool:

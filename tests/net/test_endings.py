@@ -118,11 +118,11 @@ def test_an_unreachable_broker_is_said_once_until_it_is_reached(
             async with server, connected(tap.listen_address) as client:
                 assert await client.ask(asking(b"now")) == answering(b"now")
             await settled(lambda: tap.stats.open_connections == 0)
-            assert said()[1:] == [f"{upstream} is reached again; 5 connections were closed"]
+            assert said()[1:] == [f"{upstream} is reachable again; 5 connections were closed"]
             await knock(tap.listen_address, 2)
             assert said()[2:] == [first]
             assert tap.stats.unreachable == 7
-        assert said()[3:] == [f"{upstream} was not reached again; 2 connections were closed"]
+        assert said()[3:] == [f"{upstream} is still unreachable; 2 connections were closed"]
 
     with caplog.at_level(logging.INFO, "flexwire.tap"):
         run(job())

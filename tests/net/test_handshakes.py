@@ -147,7 +147,7 @@ def test_a_client_whose_handshake_fails_is_counted_and_the_reason_said_once(  # 
     with caplog.at_level(logging.WARNING, "flexwire.tap"):
         run(job())
     (said,) = [one.getMessage() for one in caplog.records if one.name == "flexwire.tap"]
-    assert said.startswith(f"{LOOPBACK}: closed, because TLS could not be started: ")
+    assert said.startswith(f"{LOOPBACK}: connection closed, because TLS could not be started: ")
     assert wording in said
 
 

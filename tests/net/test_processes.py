@@ -224,7 +224,7 @@ def test_a_process_that_dies_is_replaced_and_the_others_go_on(
     ("keep", "said"),
     [
         (KeepLimit(3 * 64 * 1024 * 1024 - 1), "expected to keep at least 201,326,592 bytes"),
-        (KeepLimit(max_files=1), "expected to keep a file of each process, got 1"),
+        (KeepLimit(max_files=1), "expected to keep at least one file for each process, got 1"),
     ],
 )
 def test_a_limit_that_the_processes_cannot_hold_is_refused(

@@ -174,7 +174,7 @@ def test_faults_begin_on_open_connections_and_end(kafka_tap: Start, upstream: st
         tap.end_faults()
         assert caller.call("ApiVersions", {}, 3).response
     assert tap.faults_done == {fault: 1}
-    with pytest.raises(ArgumentError, match="means nothing in a fault"):
+    with pytest.raises(ArgumentError, match="is not a valid word in a fault"):
         tap.fault("ApiVersions close sometimes")
 
 
@@ -185,6 +185,6 @@ def test_faults_and_a_rehearsal_are_never_together(kafka_tap: Start, upstream: s
         tap.pretend(NEWER)
     tap.end_faults()
     tap.pretend(NEWER)
-    with pytest.raises(ArgumentError, match="faults, or a rehearsal"):
+    with pytest.raises(ArgumentError, match="faults cannot be combined with a rehearsal"):
         tap.fault("Fetch close")
     assert kafka_tap(upstream, pretend=NEWER).faults_done == {}

@@ -317,7 +317,7 @@ def test_it_ends_when_its_time_is_over(tmp_path: Path) -> None:
         ):
             rehearsal = tap.rehearsal
             assert rehearsal is not None
-            await settled(lambda: rehearsal.over == "its time is up")
+            await settled(lambda: rehearsal.over == "the time is up")
             async with connected(tap.listen_address) as client:
                 assert await client.ask(produce(0)) == echo(parse_request(produce(0)), produce(0))
 

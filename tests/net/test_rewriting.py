@@ -376,7 +376,7 @@ def test_what_does_not_decode_goes_on_and_is_counted(
             assert (tap.stats.rewritten, tap.stats.undecodable) == (0, 1)
 
     run(job())
-    assert "passed on a response unchanged" in caplog.text
+    assert "forwarded a response unchanged" in caplog.text
     assert "MetadataResponse" in caplog.text
 
 

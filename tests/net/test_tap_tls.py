@@ -266,8 +266,13 @@ def test_a_certificate_that_cannot_be_read_is_said_before_anything_is_written(
     ("listen", "upstream", "security", "wording"),
     [
         ("ssl://127.0.0.1:0", "127.0.0.1:1", "none", "TLS needs a certificate"),
-        ("127.0.0.1:0", "ssl://127.0.0.1:1", "listen", "not ssl:// before the address"),
-        ("ssl://127.0.0.1:0", "plaintext://127.0.0.1:1", "both", "options of TLS are given"),
+        (
+            "127.0.0.1:0",
+            "ssl://127.0.0.1:1",
+            "listen",
+            "a certificate requires ssl:// before the address",
+        ),
+        ("ssl://127.0.0.1:0", "plaintext://127.0.0.1:1", "both", "the TLS options require ssl://"),
         ("http://127.0.0.1:0", "127.0.0.1:1", "none", "expected one of plaintext://, .*'http://'"),
         ("ssl://127.0.0.1", "127.0.0.1:1", "listen", "expected host:port"),
     ],
@@ -585,6 +590,6 @@ def test_a_tap_that_leaves_tls_behind_warns(
     run(start(f"ssl://{here}", f"ssl://{there}", TapSecurity(made.listen)))
     run(start(here, there, TapSecurity()))
     run(start(here, f"ssl://{there}", TapSecurity()))
-    assert "the tap uses none to the brokers" not in caplog.text
+    assert "the tap connects to the brokers without TLS" not in caplog.text
     run(start(f"ssl://{here}", there, TapSecurity(made.listen)))
-    assert "the tap uses none to the brokers" in caplog.text
+    assert "the tap connects to the brokers without TLS" in caplog.text

@@ -433,7 +433,7 @@ SAMPLE = Facts(
                 START,
                 1_200,
                 82_000,
-                "no request on it reads as Kafka",
+                "no request on the connection reads as Kafka",
                 "TLS",
             ),
             OtherConnection(
@@ -442,7 +442,7 @@ SAMPLE = Facts(
                 START + SECOND,
                 912,
                 0,
-                "no request on it reads as Kafka",
+                "no request on the connection reads as Kafka",
             ),
         ),
     ),

@@ -301,7 +301,9 @@ def test_a_request_without_response_is_counted(analyzed: Analyzed) -> None:
 
 def test_a_response_without_request_is_a_row_with_the_reason(analyzed: Analyzed) -> None:
     (row,) = analyzed.frames_of(outcome="unpaired")
-    assert row.error == ("the capture holds no request with correlation id 99 on this connection")
+    assert row.error == (
+        "the capture contains no request with correlation id 99 on this connection"
+    )
     # Nobody knows which request this answers, so it may contain credentials.
     assert (row.bytes, row.withheld_credentials) == (None, 1)
     assert row.message is None

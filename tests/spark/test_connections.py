@@ -187,7 +187,9 @@ def test_given_ports_say_what_is_kafka_but_not_that_other_protocols_are(
     kafka = {int(name.rpartition(":")[2]) for name, one in connections.items() if one.is_kafka}
     assert kafka == {KAFKA_CLIENT, NOISE_CLIENT, SILENT_CLIENT}
     noise = connections[f"10.0.0.7:{NOISE_CLIENT}"]
-    assert noise.evidence == "10.0.0.1:9092 was given as a broker; nothing on it reads as Kafka"
+    assert noise.evidence == (
+        "10.0.0.1:9092 was given as a broker; nothing on the connection reads as Kafka"
+    )
     assert not noise.reads_as_kafka
     # The bytes count as a failure with a reason, name no client, and may contain credentials.
     (failed,) = [
@@ -206,7 +208,9 @@ def test_a_broker_elsewhere_makes_everything_here_something_else(
     assert not any(one.is_kafka for one in connections.values())
     kafka = connections[f"10.0.0.7:{KAFKA_CLIENT}>10.0.0.1:9092"]
     assert kafka.looks_like == "Kafka"
-    assert kafka.evidence.startswith("neither end was given as a broker, though it reads as Kafka")
+    assert kafka.evidence.startswith(
+        "neither end was given as a broker, though the connection reads as Kafka"
+    )
     assert elsewhere.tables.message_names() == []
     assert elsewhere.facts.totals.frames == 0
     # Credentials were requested, and other protocols may contain some too.
@@ -225,7 +229,7 @@ def test_credentials_of_other_protocols_are_withheld(by_evidence: Analysis) -> N
     ("given", "told"),
     [
         ({"ports": [0]}, "a port must be from 1 to 65535, got 0"),
-        ({"brokers": ["localhost:9092"]}, "got 'localhost:9092'; a capture has addresses"),
+        ({"brokers": ["localhost:9092"]}, "got 'localhost:9092'; a capture contains addresses"),
     ],
 )
 def test_what_is_not_an_end_is_refused_before_anything_is_written(

@@ -56,11 +56,11 @@ HELD_BYTES = 256 * 1024
 connection counts as not Kafka.
 """
 
-_UNPROVEN = "no request on it reads as Kafka"
+_UNPROVEN = "no request on the connection reads as Kafka"
 # The kind and reason of `UnusedBytes`, for each kind of turn without a message.
 _WITHOUT_REQUEST = {
-    "token": ("token", "a SASL token has no message"),
-    "response": ("unpaired", "no request with its correlation id waits on this connection"),
+    "token": ("token", "a SASL token is not a Kafka message"),
+    "response": ("unpaired", "no unanswered request on the connection has this correlation id"),
 }
 
 
@@ -179,7 +179,7 @@ class _PortPair(Generic[_Item]):
         for ended in self._assembler.ended():
             why = ended.evidence
             if ended.looks_like is not None:
-                why += f"; it looks like {ended.looks_like}"
+                why += f"; the data looks like {ended.looks_like}"
             yield from self._release(ended.connection, None if ended.is_kafka else why)
             self._conversations.pop(ended.connection, None)
         for name in list(self._held):
@@ -262,7 +262,7 @@ def find_packet_frames(path: Path, number: int) -> list[PacketFrame]:
     ended = [part for part in frames if part.frame.timestamp_us == when]
     carried = [part for part in frames if part.frame.first_us <= when]
     if not ended and not carried:
-        raise CaptureError(f"{path}: packet {number} carries no part of a frame")
+        raise CaptureError(f"{path}: packet {number} contains no part of a frame")
     return ended or carried[:1]
 
 
@@ -321,22 +321,22 @@ def _wanted(path: Path, number: int) -> Segment:
     packets = 0
     for packet in read_packets(path):
         if isinstance(packet, UnreadableBytes):
-            raise CaptureError(
-                f"{path}: after {packets} packets it cannot be read: {packet.reason}"
-            )
+            raise CaptureError(f"{path}: cannot read beyond packet {packets}: {packet.reason}")
         packets += 1
         if packets < number:
             continue
         try:
             segment = read_segment(packet)
         except (Skipped, UnreadablePacketError) as error:
-            raise CaptureError(f"{path}: packet {number} has no TCP segment: {error}") from None
+            raise CaptureError(
+                f"{path}: packet {number} contains no TCP segment: {error}"
+            ) from None
         if not segment.payload:
             raise CaptureError(
-                f"{path}: packet {number} carries no bytes of a stream{_next(path, number)}"
+                f"{path}: packet {number} contains no TCP payload{_next(path, number)}"
             )
         return segment
-    raise CaptureError(f"{path}: there is no packet {number}; the file has {packets}")
+    raise CaptureError(f"{path}: there is no packet {number}; the last packet is {packets}")
 
 
 def _next(path: Path, number: int) -> str:
@@ -347,7 +347,7 @@ def _next(path: Path, number: int) -> str:
             with suppress(Skipped, UnreadablePacketError):
                 if read_segment(packet).payload:
                     return f"; packet {other} does"
-    return ", nor does any after it"
+    return ", and no later packet does"
 
 
 def _segments(path: Path) -> Iterator[Segment]:

@@ -44,8 +44,8 @@ from typing import Any, Literal
 
 _OFF = "off"
 _NOT_BUILT = (
-    "this installation was built without them; install again from a wheel of this platform, or "
-    "with a C compiler"
+    "flexwire was built without kernels; install a wheel for this platform, or build again with a "
+    "C compiler"
 )
 # The kernels that this process has requested and that were not built.
 _MISSING: set[str] = set()
@@ -113,7 +113,7 @@ def kernel_status() -> KernelStatus:
     except ModuleNotFoundError:
         return KernelStatus("nothing", None, is_compiled=False, reason=_NOT_BUILT)
     except ImportError as error:
-        reason = f"they cannot be loaded: {error}"
+        reason = f"the kernels cannot be loaded: {error}"
         return KernelStatus("nothing", None, is_compiled=False, reason=reason)
     return KernelStatus("Cython", None, is_compiled=True, reason=f"built for {_platform(module)}")
 
@@ -138,7 +138,7 @@ class _CallableModule(ModuleType):
     def __call__(self) -> KernelStatus:
         """Return whether this process uses kernels, with a warning that the name has changed."""
         warnings.warn(
-            "flexwire.kernels() was renamed flexwire.kernel_status(); "
+            "flexwire.kernels() was renamed to flexwire.kernel_status(); "
             "the next release removes the old name",
             DeprecationWarning,
             stacklevel=2,

@@ -63,7 +63,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    # Code that only calls brokers does not need the tap. The tap would load the writer of captures.
+    # Code that only calls brokers does not need the tap, which would load the capture writer.
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'flexwire.tap' has no attribute {name!r}")

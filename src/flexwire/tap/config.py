@@ -107,8 +107,8 @@ class TapConfig:
     keep_addresses: bool = _told(
         False,
         "--keep-addresses",
-        "Do not rewrite the addresses that brokers advertise. Use this if each broker has its "
-        "own tap, which has the broker's name and port.",
+        "Do not rewrite the addresses that brokers advertise. Use this option if each broker has "
+        "its own tap with the broker's name and port.",
     )
     max_bytes: int = _told(
         DEFAULT_FILE_BYTES,
@@ -121,8 +121,8 @@ class TapConfig:
     sample: float = _told(
         1.0,
         "--sample",
-        "Capture this share of the connections, each as a whole. The tap passes on the others "
-        "without capturing them. The capture and every report of it state the share.",
+        "Capture this share of the connections, each completely. The tap forwards the other "
+        "connections without capturing them. The capture and its reports state the share.",
         least=0,
         most=1,
         is_open=True,
@@ -130,7 +130,7 @@ class TapConfig:
     processes: int = _told(
         1,
         "--processes",
-        "Carry connections in this many processes, to use as many cores. --keep-mib, "
+        "Spread the connections over this many processes, to use as many cores. --keep-mib, "
         "--keep-files and --metrics count all processes together.",
         least=1,
         most=MOST_PROCESSES,
@@ -138,15 +138,15 @@ class TapConfig:
     live: str | None = _told(
         None,
         "--live",
-        "Send the capture, while it is written, to readers of this Unix socket, for example "
-        "flexwire who. Only this user on this machine can read it.",
+        "Send the growing capture to readers of this Unix socket, for example flexwire who. Only "
+        "this user on this machine can read from the socket.",
     )
     most_held: int = _told(
         MOST_HELD,
         "--hold-mib",
-        "Hold at most this many MiB of unfinished frames, over all connections. Beyond that "
-        "limit frames still pass, but the capture has only the beginning of each. The tap counts "
-        "these frames.",
+        "Hold at most this many MiB of unfinished frames, across all connections. Beyond this "
+        "limit, frames still pass, but the capture contains only the beginning of each frame. The "
+        "tap counts these frames.",
         least=1,
         unit=MIB,
     )
@@ -165,14 +165,16 @@ class TapConfig:
         check_share(self.sample)
         if self.live is not None and self.processes > 1:
             raise refuse(
-                "processes", "1, because readers of --live read one process", self.processes
+                "processes",
+                "1, because readers of --live can read only one process",
+                self.processes,
             )
         if self.rehearsal is not None and self.stamping is not None:
             raise ArgumentError("expected either a rehearsal or header tags, got both")
         if self.faults is None:
             return
         if self.faults.faults and (self.stamping is not None or self.rehearsal is not None):
-            raise ArgumentError("expected either faults, or a rehearsal or header tags, got both")
+            raise ArgumentError("faults cannot be combined with a rehearsal or header tags")
         if self.processes > 1:
             raise refuse(
                 "processes", "1, because faults are counted in one process", self.processes

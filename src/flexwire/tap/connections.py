@@ -82,13 +82,13 @@ class BrokerConnector:
             self._failed(address, error)
             return None
         if failed := self._unreachable.pop(address, 0):
-            log.info("%s is reached again; %d connections were closed", address, failed)
+            log.info("%s is reachable again; %d connections were closed", address, failed)
         return broker
 
     def close(self) -> None:
         """Log the brokers that could not be reached again."""
         for address, failed in self._unreachable.items():
-            log.info("%s was not reached again; %d connections were closed", address, failed)
+            log.info("%s is still unreachable; %d connections were closed", address, failed)
         self._unreachable.clear()
 
     def _secured(self, address: HostPort) -> dict[str, Any]:
@@ -340,7 +340,10 @@ class LocalRunner:
         lost, writer.lost_frames = writer.lost_frames, 0
         if lost:
             self.stats.capture_failures += lost
-            log.error("%d frames were in capture files that are gone", lost)
+            log.error(
+                "%d frames are lost: their capture files were deleted or could not be closed",
+                lost,
+            )
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._connections.discard(task)
@@ -396,7 +399,8 @@ class LocalRunner:
             kind = classify_handshake(error)
             setattr(self.stats, kind, getattr(self.stats, kind) + 1)
             self._say_once(
-                f"{near.host}: closed, because TLS could not be started: {explain_failure(error)}"
+                f"{near.host}: connection closed, because TLS could not be started: "
+                f"{explain_failure(error)}"
             )
             return None
 
@@ -425,7 +429,7 @@ class LocalRunner:
         except CaptureError as error:
             # Refusing a connection is better than capturing one whose missing start is not visible.
             self.stats.not_captured += 1
-            line = f"{name}: closed, because it cannot be captured: {error}"
+            line = f"{name}: connection closed, because it cannot be captured: {error}"
             self._saying.say(logging.ERROR, "connections that cannot be captured", line)
             return
 
@@ -446,11 +450,13 @@ class LocalRunner:
         )
         await relay.run()
         if relay.refused is not None:
-            self._say_once(f"{upstream}: closed, because TLS could not be started: {relay.refused}")
+            self._say_once(
+                f"{upstream}: connection closed, because TLS could not be started: {relay.refused}"
+            )
         if relay.asked_for_tickets and not self._config.keep_addresses:
             self._say_once(
-                "a client uses Kerberos (GSSAPI); its ticket is for the name that it connects "
-                "to, so the tap needs the broker's own name (--keep-addresses)"
+                "a client uses Kerberos (GSSAPI), whose tickets name the host that the client "
+                "connects to; give the tap the broker's own name, and use --keep-addresses"
             )
 
     def _forwarder(self, peer: HostPort, number: int) -> Forwarder:

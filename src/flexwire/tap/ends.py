@@ -72,7 +72,7 @@ class End(asyncio.Protocol):
     def transport(self) -> asyncio.Transport:
         """Asyncio's transport, as soon as the connection exists."""
         if self._transport is None:
-            raise ConnectionError("there is no connection")
+            raise ConnectionError("the connection does not exist yet")
         return self._transport
 
     @property

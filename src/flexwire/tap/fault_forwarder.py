@@ -79,7 +79,7 @@ class OldResponses:
         Raises `FlexwireError` if this fails.
         """
         if question not in self._bodies:
-            raise ArgumentError("the first response is forgotten")
+            raise ArgumentError("the first response is no longer stored")
         return payload[: _body_offset(payload, request)] + self._bodies[question]
 
 
@@ -303,7 +303,7 @@ class FaultForwarder:
         """Count a fault that was applied. Return the comment about it."""
         if did.startswith(_IMPOSSIBLE):
             self._statistics.faults_impossible += 1
-            kind = "faults that could not be done"
+            kind = "faults that could not be applied"
             self._saying.say(logging.WARNING, kind, f"{fault}: {did}")
         else:
             self._statistics.faults += 1

@@ -227,8 +227,10 @@ class _Words:
             self._set("often", often, word)
         else:
             near = get_close_matches(word, _WORDS, 1)
-            meant = f"; did you mean {near[0]}?" if near else f"; words are {', '.join(_WORDS)}"
-            raise ArgumentError(f"{short(word)} means nothing in a fault{meant}")
+            meant = (
+                f"; did you mean {near[0]}?" if near else f"; valid words are {', '.join(_WORDS)}"
+            )
+            raise ArgumentError(f"{short(word)} is not a valid word in a fault{meant}")
 
     def fields(self) -> dict[str, Any]:
         """Return the fields, with the defaults for the kind. Raises `ArgumentError`."""
@@ -236,7 +238,7 @@ class _Words:
         points = _POINTS[kind]
         point = fields.get("point")
         if point is not None and point not in points:
-            raise ArgumentError(f"{kind} must be {points[0]} forwarding, got {point}")
+            raise ArgumentError(f"{kind} must happen {points[0]} forwarding, got {point}")
         if "length" in fields and kind != "cut":
             raise ArgumentError(f"only cut accepts after=BYTES; {kind} accepts before or after")
         if point is None and kind != "error":
@@ -276,7 +278,7 @@ def _to_code(text: str) -> int:
             f"expected the name or number of an error, such as {named}, got {text!r}"
         )
     if not code:
-        raise ArgumentError("expected the code of an error, got 0")
+        raise ArgumentError("expected an error code other than 0, got 0")
     return code
 
 

@@ -121,7 +121,7 @@ def parse_api(text: str) -> str:
     try:
         return find_api(text).name.removesuffix("Request")
     except UnknownMessageError as error:
-        raise ArgumentError(f"expected an API by name or key: {error}") from None
+        raise ArgumentError(f"expected the name or key of an API: {error}") from None
 
 
 class FilterCounts(Protocol):

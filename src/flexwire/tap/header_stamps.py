@@ -70,7 +70,7 @@ class HeaderTag:
         if most > MOST_VALUE_BYTES:
             raise ArgumentError(
                 f"header tag {tag}: expected a value of at most {MOST_VALUE_BYTES} bytes, got "
-                f"one of {most}"
+                f"{most}"
             )
 
     def filled(self, placeholders: Mapping[str, str]) -> bytes:
@@ -106,7 +106,9 @@ class StampConfig:
         if len(numbers) < len(self.tags):
             raise refuse("header tags", "each tag once", [tag.tag for tag in self.tags])
         if defined := numbers & _defined_tags():
-            raise ArgumentError(f"header tag {min(defined)} has a meaning: a broker would parse it")
+            raise ArgumentError(
+                f"header tag {min(defined)} is defined by Kafka, and a broker would parse the value"
+            )
 
 
 def _new_trace_id() -> str:

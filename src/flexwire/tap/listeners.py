@@ -70,7 +70,7 @@ class Listener:
                 client, _ = await loop.sock_accept(self._socket)
             except OSError as error:
                 # The client has left the queue, or the process cannot open more files.
-                log.warning("a client was not accepted: %s", error)
+                log.warning("cannot accept a client: %s", error)
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 self._accepted(client)
@@ -129,7 +129,7 @@ def parse_port_range(text: str) -> PortRange:
     first, dash, last = text.partition("-")
     numbers = [int(part) for part in (first, last) if part.isascii() and part.isdigit()]
     if not dash or len(numbers) != 2 or not 0 < numbers[0] <= numbers[1] <= HIGHEST_PORT:  # noqa: PLR2004  # these are the two ends of the range
-        raise ArgumentError(f"expected ports such as 19100-19199, got {text!r}")
+        raise ArgumentError(f"expected a port range such as 19100-19199, got {text!r}")
     return PortRange(*numbers)
 
 
@@ -192,8 +192,8 @@ def _read(path: Path) -> dict[HostPort, int]:
         return _parsed(data)
     except (ValueError, TypeError, AttributeError, RecursionError, TapError) as error:
         raise TapError(
-            f"{path}: expected brokers' addresses and the port of each: {error}; delete the file "
-            "to assign new ports"
+            f"{path}: expected broker addresses, each with a port: {error}; delete the file to "
+            "assign new ports"
         ) from error
 
 
@@ -287,15 +287,15 @@ class Listeners:
                     self._say_none(address, str(error))
                     return None
         if listener is None:
-            self._say_none(address, "no port is free for it")
+            self._say_none(address, "no port is free")
             return None
         self._open_ones[address] = listener
-        log.info("%s is reached through port %d", address, listener.port)
+        log.info("clients reach %s through port %d", address, listener.port)
         if self.stable is not None:
             try:
                 self.stable.keep(address, listener.port)
             except OSError as error:
-                log.error("a later run may give %s another port: %s", address, error)  # noqa: TRY400  # the reason says everything
+                log.error("a later run can assign %s another port: %s", address, error)  # noqa: TRY400  # the reason says everything
         return listener
 
     def _say_none(self, address: HostPort, reason: str) -> None:

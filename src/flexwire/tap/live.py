@@ -177,7 +177,7 @@ class LiveReaders:
             return
         if len(reader.waiting) > self._most_waiting:
             self._statistics.live_readers_dropped += 1
-            line = "a reader of --live was closed: it reads more slowly than frames come"
+            line = "closed the connection to a --live reader that was too slow for the traffic"
             self._saying.say(logging.WARNING, line, line)
             self._end(number)
         elif waits:

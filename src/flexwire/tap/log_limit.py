@@ -57,7 +57,7 @@ class LogLimiter:
             self._tell_later(kind, until - now)
             return
         self._silent_until[kind] = now + SECONDS
-        more = f" (and {left.things:,} more before it)" if left.things else ""
+        more = f" (and {left.things:,} more before this line)" if left.things else ""
         self._log.log(level, "%s%s", text, more, exc_info=error)
 
     def close(self) -> None:

@@ -258,8 +258,8 @@ class MetricsPort:
             host = await resolve_host(self._address)
             if not self._beyond_loopback and not ip_address(host).is_loopback:
                 raise TapError(
-                    f"expected a loopback address for metrics, got {self._address}; others than "
-                    "this machine are let in by --metrics-beyond-loopback"
+                    f"expected a loopback address for metrics, got {self._address}; use "
+                    "--metrics-beyond-loopback to allow requests from other machines"
                 )
             self._listener = Listener(host, self._address.port, self._accepted)
         except (OSError, ValueError) as error:

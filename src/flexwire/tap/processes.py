@@ -84,7 +84,9 @@ class ProcessRunner:
                 f"least {(count + 1) * config.max_bytes:,} bytes, got {keep.max_bytes:,}"
             )
         if keep.max_files is not None and keep.max_files < count:
-            raise ArgumentError(f"expected to keep a file of each process, got {keep.max_files}")
+            raise ArgumentError(
+                f"expected to keep at least one file for each process, got {keep.max_files}"
+            )
         self._config = config
         self._count = count
         self._port_for = port_for
@@ -383,7 +385,7 @@ class ProcessRunner:
         elif not worker.is_over and not self._closing:
             self._own.failures += 1
             log.error(
-                "a process of the tap ended, and %d connections with it; another takes its place",
+                "a process of the tap ended, which closed %d connections; a new process starts",
                 len(worker.clients),
             )
             task = asyncio.create_task(self._restart())
@@ -396,7 +398,7 @@ class ProcessRunner:
             try:
                 await self._start_one()
             except (TapError, CaptureError) as error:
-                log.error("a process of the tap is missing: %s", error)  # noqa: TRY400  # the reason says everything
+                log.error("cannot replace a process of the tap: %s", error)  # noqa: TRY400  # the reason says everything
             else:
                 return
 
@@ -417,6 +419,8 @@ def _pair() -> tuple[socket.socket, socket.socket]:
     try:
         own, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     except (OSError, AttributeError) as error:
-        raise TapError(f"this system has no channels for several processes: {error}") from error
+        raise TapError(
+            f"this system lacks the sockets that several processes need: {error}"
+        ) from error
     own.setblocking(False)
     return own, theirs

@@ -275,7 +275,7 @@ class Recorder:
         """
         self._statistics.broken_off += 1
         self._saying.say(
-            logging.INFO, "frames that broke off", f"{self._name}: a {direction} broke off"
+            logging.INFO, "incomplete frames", f"{self._name}: a {direction} is incomplete"
         )
         if self._filter is not None and not self._filter.takes_beginning(direction, frame, turn):
             return
@@ -316,7 +316,7 @@ class Recorder:
             self._capture.close(reset=reset, by_broker=by_broker)
         except CaptureError as error:
             self._statistics.unended += 1
-            line = f"{self._name}: its end is not captured: {error}"
+            line = f"{self._name}: the end of the connection is not captured: {error}"
             self._saying.say(logging.ERROR, "connections whose end is not captured", line)
 
     def _write(

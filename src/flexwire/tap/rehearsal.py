@@ -298,7 +298,7 @@ class RehearsingForwarder:
         if role != "client":
             self._rehearsal.end(
                 f"a {role} is among the clients: {self._host} sent {request.api_name} "
-                f"v{version}; let brokers connect to each other past the tap"
+                f"v{version}; let brokers connect to each other directly"
             )
 
     def _await(self, pair: int, request: RequestFrame) -> None:
@@ -328,8 +328,8 @@ class RehearsingForwarder:
         self._saying.say(
             logging.WARNING,
             "clients that were refused in the rehearsal",
-            f"{self._host}, client id {client_id or ''!r}: closed, as {self._release} does not "
-            f"read {what}",
+            f"{self._host}, client id {client_id or ''!r}: connection closed, because "
+            f"{self._release} does not read {what}",
         )
 
     def _noted(self, did: Did | None, payload: bytes, request: RequestFrame | None) -> bytes:
@@ -408,11 +408,11 @@ def narrow(payload: bytes, version: int, sent_version: int, release: str) -> byt
     """
     frame = parse_response(beginning(payload), api_key_of(NEGOTIATES), sent_version)
     if len(payload) > MOST_DECODED:
-        raise FrameError(f"it has {len(payload)} bytes")
+        raise FrameError(f"a response of {len(payload)} bytes is too long")
     start, answered = frame.body_offset, frame.body_version
     body, end = message(frame.message_name).decode_prefix(payload, answered, start)
     if body.encode(answered) != payload[start:end]:
-        raise FrameError("its encoding differs from Kafka's")
+        raise FrameError("the encoding differs from Kafka's encoding")
     fields: Any = body
     fields.api_keys = [kept for offer in fields.api_keys if (kept := _narrowed(offer, release))]
     written = version if answered == sent_version else answered

@@ -40,7 +40,7 @@ log = logging.getLogger("flexwire.tap")
 
 # The length of a frame and the correlation id, by which a response is recognized.
 _RESPONSE_HEAD: Final = 8
-_SHORTENED: Final = "only its beginning was kept"
+_SHORTENED: Final = "only the beginning of the frame was kept"
 # A TLS handshake record with version 3.x. Read as the length of a frame, these bytes would be 369
 # million.
 _TLS_CLIENT_HELLO: Final = b"\x16\x03"
@@ -467,7 +467,7 @@ class Relay:
             self._say_once("forwarded bytes that are not a response", turn.error)
         elif turn.kind == "response" and turn.request is None:
             self._statistics.unpaired += 1
-            remark = "passed on a response that answers no request"
+            remark = "forwarded a response that answers no request"
             self._saying.say(logging.INFO, remark, f"{self.name}: {remark}")
 
     def _may_change(self, request: RequestFrame) -> bool:
@@ -487,7 +487,7 @@ class Relay:
             replaced = rewrite_addresses(payload, request, self._route)
         except FlexwireError as error:
             self._statistics.undecodable += 1
-            kind = "passed on a response unchanged, with the addresses it may have"
+            kind = "forwarded a response unchanged, without replacing any addresses"
             self._saying.say(logging.WARNING, kind, f"{self.name}: {kind}: {error}")
             return payload
         if replaced is None:
@@ -535,7 +535,7 @@ class Relay:
         if self._over.done():
             return
         self._statistics.left_early += 1
-        log.debug("%s: the client left before its last response", self.name)
+        log.debug("%s: the client disconnected before the last response", self.name)
         self._finish()
 
     def _end_when_answered(self) -> None:
@@ -549,8 +549,8 @@ class Relay:
             frames = FrameGroup(b"", [])
         if splitter.error is not None:
             self._statistics.not_frames += 1
-            line = f"{self.name}: from here on passed on as it comes: {splitter.error}"
-            self._saying.say(logging.WARNING, "connections that are not frames", line)
+            line = f"{self.name}: bytes are now forwarded without parsing: {splitter.error}"
+            self._saying.say(logging.WARNING, "connections with bytes that are not frames", line)
         return frames
 
     def _is_tls(self, data: bytes) -> bool:
@@ -563,9 +563,8 @@ class Relay:
         self._saying.say(
             logging.WARNING,
             "connections of clients that speak TLS",
-            f"{self.name}: the client speaks TLS: its bytes are passed on and captured, but "
-            "nothing in them can be read, and the addresses that brokers advertise stay as they "
-            "are",
+            f"{self.name}: the client speaks TLS: the tap forwards and captures the encrypted "
+            "bytes, but cannot read them or replace the addresses that brokers advertise",
         )
         return True
 

@@ -91,15 +91,15 @@ class TapSecurity:
             return
         if self.upstream is not None and self.upstream.certificate is not None:
             raise TapError(
-                "with a certificate of the tap's own, brokers that know clients by certificates "
-                "see one principal for all of them, and apply its ACLs and quotas; if you want "
-                "that, give --as-one-principal"
+                "brokers that identify clients by certificate would see all clients as the tap's "
+                "principal, with that principal's ACLs and quotas; use --as-one-principal to "
+                "allow this"
             )
         if self.listen is not None and self.listen.client_auth != "none":
             raise TapError(
-                "clients' certificates end at the tap: brokers do not see them, and know all "
-                "clients as one principal, whose ACLs and quotas they apply; if you want that, "
-                "give --as-one-principal"
+                "client certificates end at the tap, so brokers would see all clients as one "
+                "principal, with that principal's ACLs and quotas; use --as-one-principal to "
+                "allow this"
             )
 
 
@@ -155,20 +155,18 @@ def resolve_security(
         address, is_tls = parse_listener(listen)
         if is_tls and security.listen is None:
             raise TapError(
-                f"{listen}: TLS needs a certificate: give --listen-certificate, or "
+                f"{listen}: TLS needs a certificate; use --listen-certificate, or "
                 "--throwaway-ca for a test"
             )
         if security.listen is not None and not is_tls:
-            raise TapError(f"{listen}: a certificate is given, but not ssl:// before the address")
+            raise TapError(f"{listen}: a certificate requires ssl:// before the address")
         listen = address
     if isinstance(upstream, str):
         address, is_tls = parse_listener(upstream)
         if is_tls and security.upstream is None:
             security = replace(security, upstream=UpstreamTls())
         if security.upstream is not None and not is_tls:
-            raise TapError(
-                f"{upstream}: options of TLS are given, but not ssl:// before the address"
-            )
+            raise TapError(f"{upstream}: the TLS options require ssl:// before the address")
         upstream = address
     return listen, upstream, security
 
@@ -212,8 +210,8 @@ def make_throwaway_ca(directory: Path, hosts: Iterable[str]) -> ThrowawayCa:
         if files.certificate.exists():
             if not holds_for(files.certificate.read_bytes(), hosts):
                 raise TlsError(
-                    f"{files.certificate}: it has expired, or is not for {', '.join(hosts)}: "
-                    "remove the directory, and clients' copies of its ca.pem"
+                    f"{files.certificate}: the certificate has expired, or is not for "
+                    f"{', '.join(hosts)}; delete the directory, and the clients' copies of ca.pem"
                 )
             return files
         files.ca.parent.mkdir(parents=True, exist_ok=True)

@@ -164,13 +164,15 @@ class Tap:
         `CaptureError` if that file fails.
         """
         if self._config.processes > 1:
-            raise refuse("processes", "1, to rehearse a release on the way", self._config.processes)
+            raise refuse(
+                "processes", "1, to start a rehearsal in a running tap", self._config.processes
+            )
         # This call raises an error for invalid combinations.
         dataclasses.replace(self._config, rehearsal=plan)
         if self.faults is not None and self.faults.active:
             raise ArgumentError("expected either faults or a rehearsal, got both")
         learned = await asyncio.to_thread(self._learn, plan)
-        self.end_rehearsal("another one begins")
+        self.end_rehearsal("another rehearsal begins")
         self._carrier.rehearse(learned)
         self._end_after(plan)
 
@@ -180,7 +182,7 @@ class Tap:
         self._ending = None
         if plan is not None and plan.seconds is not None:
             self._ending = asyncio.get_running_loop().call_later(
-                plan.seconds, self.end_rehearsal, "its time is up"
+                plan.seconds, self.end_rehearsal, "the time is up"
             )
 
     async def close(self) -> None:
@@ -201,7 +203,7 @@ class Tap:
         """The rehearsal, which may be running or over. None if there was none."""
         return self._carrier.rehearsal
 
-    def end_rehearsal(self, reason: str = "it was asked to end") -> None:
+    def end_rehearsal(self, reason: str = "on request") -> None:
         """Let all later requests pass. Connections remain open."""
         self._carrier.end_rehearsal(reason)
 
@@ -217,7 +219,7 @@ class Tap:
             )
         is_rehearsing = self.rehearsal is not None and self.rehearsal.over is None
         if self._config.stamping is not None or is_rehearsing:
-            raise ArgumentError("expected either faults, or a rehearsal or header tags, got both")
+            raise ArgumentError("faults cannot be combined with a rehearsal or header tags")
         self.faults.add(parse_fault(fault) if isinstance(fault, str) else fault)
 
     def end_faults(self) -> None:
@@ -242,8 +244,8 @@ class Tap:
             raise TapError(f"cannot rehearse {plan.release}: {error}") from error
         missing = missing_apis(plan.release, offered)
         _LOG.info(
-            "rehearsing %s: clients see its versions as far as %s has them. Features stay as the "
-            "cluster has finalized them. Not rehearsed: %s",
+            "rehearsing %s: clients see only the versions that it shares with %s. Features remain "
+            "as finalized by the cluster. Not rehearsed: %s",
             plan.release,
             upstream,
             ", ".join(missing) or "no API",
@@ -303,8 +305,8 @@ class Tap:
 _INPUT: Final = 0
 _LOG: Final = logging.getLogger(__name__)
 _LAID_OPEN: Final = (
-    "clients use TLS to the tap, but the tap uses none to the brokers: anybody between the tap "
-    "and the brokers can read the passwords of SASL PLAIN and the tokens of OAUTHBEARER; use "
+    "clients connect to the tap with TLS, but the tap connects to the brokers without TLS: anybody "
+    "between the tap and the brokers can read SASL PLAIN passwords and OAUTHBEARER tokens; use "
     "--upstream ssl://…"
 )
 

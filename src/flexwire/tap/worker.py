@@ -230,7 +230,7 @@ class Worker:
                 # A late answer about another broker may still arrive.
                 if HostPort(*asked) == address:
                     return port
-            reason = "it is gone"
+            reason = "the channel is closed"
         except OSError as error:
             reason = str(error)
         self._asks_again = time.monotonic() + _SILENT_SECONDS

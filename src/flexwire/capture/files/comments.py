@@ -125,11 +125,13 @@ class CaptureFilter:
         for criterion in fields(self):
             given = getattr(self, criterion.name)
             if not isinstance(given, tuple) or not all(isinstance(text, str) for text in given):
-                raise refuse(criterion.name, "texts in a tuple", given)
+                raise refuse(criterion.name, "a tuple of strings", given)
             if "".join(given).encode(errors="ignore").decode() != "".join(given):
-                raise refuse(criterion.name, "texts that UTF-8 can encode", given)
+                raise refuse(criterion.name, "strings that UTF-8 can encode", given)
         if len(filter_comment(self)) > MOST_FILTER_BYTES:
-            raise ArgumentError(f"expected a filter of at most {MOST_FILTER_BYTES} bytes as JSON")
+            raise ArgumentError(
+                f"the filter is too long: its JSON is limited to {MOST_FILTER_BYTES} bytes"
+            )
 
     def __bool__(self) -> bool:
         """Return whether anything is left out."""

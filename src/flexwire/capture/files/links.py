@@ -75,7 +75,9 @@ def read_segment(packet: CapturedPacket) -> Segment:
             return _read_ipv6(packet, start)
     except struct.error:
         kept = f"{len(packet.data)} of {packet.original_length} bytes"
-        raise UnreadablePacketError(f"cut off after {kept}, within its headers") from None
+        raise UnreadablePacketError(
+            f"incomplete headers: the capture contains {kept} of the packet"
+        ) from None
     raise Skipped(other_network(network))
 
 
@@ -169,9 +171,11 @@ def _read_ipv4(packet: CapturedPacket, start: int) -> Segment:
         raise Skipped(other_transport(protocol))
     header = (first & 0x0F) * 4
     if first >> 4 != 4 or header < IPV4_BYTES:  # noqa: PLR2004 - version 4
-        raise UnreadablePacketError(f"an IPv4 header that begins with 0x{first:02x}")
+        raise UnreadablePacketError(f"invalid IPv4 header: the first byte is 0x{first:02x}")
     if fragment & FRAGMENT_BITS:
-        raise UnreadablePacketError(f"an IP fragment, at {(fragment & 0x1FFF) * 8}")
+        raise UnreadablePacketError(
+            f"the packet is an IP fragment, at offset {(fragment & 0x1FFF) * 8}"
+        )
     # Network cards that split segments themselves leave the length at 0.
     end = start + total if total else packet.original_length
     return _read_tcp(packet, source, destination, start + header, end)
@@ -181,7 +185,7 @@ def _read_ipv6(packet: CapturedPacket, start: int) -> Segment:
     data = packet.data
     first, length, protocol, source, destination = _IPV6_HEADER.unpack_from(data, start)
     if first >> 4 != 6:  # noqa: PLR2004 - version 6
-        raise UnreadablePacketError(f"an IPv6 header that begins with 0x{first:02x}")
+        raise UnreadablePacketError(f"invalid IPv6 header: the first byte is 0x{first:02x}")
     position = start + IPV6_BYTES
     end = position + length if length else packet.original_length
     fragment = 0
@@ -201,7 +205,7 @@ def _read_ipv6(packet: CapturedPacket, start: int) -> Segment:
     if protocol != TCP:
         raise Skipped(other_transport(protocol))
     if fragment:
-        raise UnreadablePacketError(f"an IP fragment, at {fragment & 0xFFF8}")
+        raise UnreadablePacketError(f"the packet is an IP fragment, at offset {fragment & 0xFFF8}")
     return _read_tcp(packet, source, destination, position, end)
 
 
@@ -215,8 +219,8 @@ def _read_tcp(
     payload = start + (length >> 4) * 4
     if payload < start + TCP_BYTES or payload > end:
         raise UnreadablePacketError(
-            f"a TCP header of {payload - start} bytes: at least {TCP_BYTES} are needed, and the IP "
-            f"packet has {end - start} bytes left"
+            f"the TCP header declares {payload - start} bytes: expected at least {TCP_BYTES}, and "
+            f"at most the {end - start} bytes left in the IP packet"
         )
     # Bytes after the end of the IP packet are padding of the link layer. Bytes before its end that
     # were not captured count as missing, even if they are TCP options.

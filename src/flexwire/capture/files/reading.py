@@ -281,7 +281,7 @@ class ForwardReader:
                     missing -= len(parts[-1])
                 data = b"".join(parts)
         except DAMAGE as error:
-            raise DamagedError(f"cannot read the rest: {error}") from error
+            raise DamagedError(f"cannot read the rest of the file: {error}") from error
         self.offset += len(data)
         return data
 
@@ -369,7 +369,7 @@ def options_in(body: bytes, position: int, order: str) -> Iterator[tuple[int, by
         if code == 0:
             return
         if size > len(body) - position - OPTION_HEAD:
-            raise DamagedError(f"option {code} ends beyond its block", body)
+            raise DamagedError(f"option {code} extends past the end of its block", body)
         position += OPTION_HEAD
         yield code, body[position : position + size]
         position += size + -size % 4
@@ -397,9 +397,9 @@ class Section:
     def add_interface(self, body: bytes) -> None:
         """Add the interface of an interface description block."""
         if len(body) < 8:  # noqa: PLR2004 - the size of link type, reserved bytes and snaplen
-            raise DamagedError("an interface description ends before its options", body)
+            raise DamagedError("an interface description is too short for its fields", body)
         if len(self.interfaces) >= MAX_INTERFACES:
-            raise DamagedError(f"a section with more than {MAX_INTERFACES} interfaces", body)
+            raise DamagedError(f"a section has more than {MAX_INTERFACES} interfaces", body)
         linktype, _, snaplen = struct.unpack_from(f"{self.order}HHI", body)
         per_second, offset_seconds = MILLION, 0
         for code, value in options_in(body, 8, self.order):
@@ -416,21 +416,23 @@ class Section:
         if kind == SIMPLE_PACKET:
             return self._simple_packet(body)
         if len(body) < layout.size:
-            return self._unreadable("a packet block ends within its own fields", body)
+            return self._unreadable("a packet block is too short for its fields", body)
         if kind == ENHANCED_PACKET:
             number, high, low, captured, original = layout.unpack_from(body)
         else:
             number, _, high, low, captured, original = layout.unpack_from(body)
         if number >= len(self.interfaces):
-            return self._unreadable(f"interface {number} is not described", body)
+            return self._unreadable(f"no block describes the packet's interface, {number}", body)
         interface = self.interfaces[number]
         if captured > len(body) - layout.size:
             return self._unreadable(
-                f"{captured} bytes declared but {len(body) - layout.size} remain in the block", body
+                f"a packet declares {captured} bytes, but {len(body) - layout.size} remain in the"
+                " block",
+                body,
             )
         timestamp_us = interface.timestamp_us(high, low)
         if not 0 <= timestamp_us < MAX_TIMESTAMP_US:
-            return self._unreadable(f"the time, {timestamp_us} µs, is out of range", body)
+            return self._unreadable(f"the packet's time, {timestamp_us} µs, is out of range", body)
         self.last_us = timestamp_us
         end = layout.size + captured
         comments = self._comments(body, end + -end % 4)
@@ -459,9 +461,9 @@ class Section:
 
     def _simple_packet(self, body: bytes) -> CapturedPacket | UnreadableBytes:
         if len(body) < SIMPLE_FIELDS:
-            return self._unreadable("a packet block ends within its own fields", body)
+            return self._unreadable("a packet block is too short for its fields", body)
         if not self.interfaces:
-            return self._unreadable("interface 0 is not described", body)
+            return self._unreadable("no block describes the packet's interface, 0", body)
         interface = self.interfaces[0]
         original: int = struct.unpack_from(f"{self.order}I", body)[0]
         captured = min(original, interface.snaplen or original, len(body) - SIMPLE_FIELDS)
@@ -570,7 +572,7 @@ def _start_section(source: ForwardReader, length_bytes: bytes) -> Section:
         raise DamagedError(f"the length of a section header is invalid: {length}", length_bytes)
     major, _ = struct.unpack(f"{section.order}HH", source.take(4))
     if major != 1:
-        raise DamagedError(f"pcapng of version {major}; version 1 is read")
+        raise DamagedError(f"expected pcapng version 1, got version {major}")
     source.skip(length - 20)
     _end_block(source, section, length)
     return section
@@ -580,4 +582,6 @@ def _end_block(source: ForwardReader, section: Section, length: int) -> None:
     trailer = source.take(4)
     (again,) = struct.unpack(f"{section.order}I", trailer)
     if again != length:
-        raise DamagedError(f"a block of {length} bytes ends with the length {again}", trailer)
+        raise DamagedError(
+            f"a block begins with the length {length} but ends with {again}", trailer
+        )

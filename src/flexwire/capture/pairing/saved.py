@@ -118,7 +118,7 @@ def pairing_of(records: Iterable[PendingRecord], *, show_credentials: bool) -> P
     for number, record in enumerate(records):
         state["_names"].append(record.name)
         if state["_numbers"].setdefault(record.name, number) != number:
-            raise ValueError("two connections of one name")
+            raise ValueError("two connections have the same name")
         flags = L.OPEN * record.is_open | L.GUARDED * record.is_guarded
         states.append((flags | L.BY_OBJECTS * record.by_objects, clients.number(record.client_id)))
         if record.by_objects:

@@ -147,7 +147,7 @@ NOT_KAFKA: Final = "not Kafka"
 """The outcome of frames on a connection that is not Kafka."""
 
 UNBELIEVED: Final = "nothing on this connection reads as Kafka"
-UNPAIRED_REASON: Final = "the capture holds no request with correlation id %d on this connection"
+UNPAIRED_REASON: Final = "the capture contains no request with correlation id %d on this connection"
 
 WITHHELD_BYTES = WITHHELD.encode()
 

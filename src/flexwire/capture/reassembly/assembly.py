@@ -144,7 +144,7 @@ class FrameAssembler:
         if not self.key:
             self.key = key
         elif self.key != key:
-            raise CaptureError(f"a segment of {key} given to the assembler of {self.key}")
+            raise CaptureError(f"a segment of {key} was passed to the assembler for {self.key}")
         opened = self._open
         if len(opened) == 1 and not segment.flags & _TURNS and opened[0].course.goes_on(segment):
             return opened[0].push(segment)

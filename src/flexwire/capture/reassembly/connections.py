@@ -122,7 +122,7 @@ class KafkaEvidence:
             # version's.
             and has_newest_header(payload)
         ):
-            self.found = f"{_named(request)}, newer than any released"
+            self.found = f"{_named(request)}, newer than any released version"
 
     def _weigh(self, request: RequestFrame, payload: bytes, *, is_whole: bool) -> None:
         name = _named(request)
@@ -148,7 +148,7 @@ class KafkaEvidence:
     def _note_decoded(self, request: RequestFrame, name: str) -> None:
         other, self._decoded = self._decoded, request
         if other is not None and other.correlation_id != request.correlation_id:
-            self.found = f"{name} decodes, and {_named(other)} before it"
+            self.found = f"{name} and an earlier {_named(other)} decode"
 
     def _note_cut(self, request: RequestFrame, name: str) -> None:
         other, self._cut = self._cut, request
@@ -157,7 +157,7 @@ class KafkaEvidence:
             and other.client_id == request.client_id
             and other.correlation_id != request.correlation_id
         ):
-            self.found = f"headers of {_named(other)} and {name} with one client id"
+            self.found = f"headers of {_named(other)} and {name} contain the same client id"
 
     def _see_response(self, payload: bytes, *, is_whole: bool) -> None:
         try:
@@ -177,7 +177,7 @@ class KafkaEvidence:
         # A complete response that does not decode is not a Kafka response, even if its header looks
         # like one.
         if request.client_id and not asked.is_whole:
-            self.found = f"a header of {name}, and a response with its correlation id"
+            self.found = f"a header of {name} and a response have the same correlation id"
 
 
 def _named(request: RequestFrame) -> str:
@@ -336,7 +336,7 @@ def parse_end(text: str) -> str:
     ):
         raise CaptureError(
             f"expected the address and port of a broker, such as 10.0.0.1:9092 or [::1]:9092, got"
-            f" {text!r}; a capture has addresses, not host names"
+            f" {text!r}; a capture contains addresses, not host names"
         )
     return endpoint_name(address.packed, int(port))
 
@@ -562,26 +562,28 @@ class Account:
             reason = "neither end was given as a broker"
             if found is None:
                 return _Verdict(False, False, reason, resembles)
-            return _Verdict(True, False, f"{reason}, though it reads as Kafka: {found}", KAFKA)
+            return _Verdict(
+                True, False, f"{reason}, though the connection reads as Kafka: {found}", KAFKA
+            )
         if found is not None:
             return _Verdict(True, True, found, None)
         return self._judge_unread(resembles)
 
     def _judge_unread(self, resembles: str | None) -> _Verdict:
         if self._bytes["request"] or self._bytes_before["request"]:
-            return _Verdict(False, False, "no request on it reads as Kafka", resembles)
+            return _Verdict(False, False, "no request on the connection reads as Kafka", resembles)
         if not (self._bytes["response"] or self._bytes_before["response"]):
             return _Verdict(False, False, "nothing was sent", None)
         if self._is_marked:
-            return _Verdict(False, True, "the tap captured it, and only responses of it", None)
-        return _Verdict(False, False, "no request of it was captured", resembles)
+            return _Verdict(False, True, "the tap captured only responses on the connection", None)
+        return _Verdict(False, False, "no request on the connection was captured", resembles)
 
 
 def _judge_given(end: str, finding: str | None, resembles: str | None) -> _Verdict:
     reason = f"{end} was given as a broker"
     if finding is not None:
         return _Verdict(True, True, f"{reason}, and {finding}", None)
-    nothing = "nothing on it reads as Kafka"
+    nothing = "nothing on the connection reads as Kafka"
     if resembles is not None:
         return _Verdict(False, False, f"{reason}, but {nothing}", resembles)
     return _Verdict(False, True, f"{reason}; {nothing}", None)

@@ -318,7 +318,7 @@ class Framer:
         if self._why is not None:
             self._report_skipped()
         elif self._seen and self._length is None:
-            self._emit(f"the connection ended after {self._seen} of the 4 bytes of a length")
+            self._emit(f"the connection ended after {self._seen} of the 4 bytes of a frame length")
         elif self._seen:
             self._emit(f"the connection ended after {self._seen} of {self._length} bytes")
         framed, self._found = self._found, []
@@ -472,7 +472,7 @@ class Framer:
             return True
         self._last_length = -1
         self._why = (
-            f"no frame has a length of {length}{_resemblance(bytes(self._buffer) + following)}"
+            f"{length} is not a valid frame length{_resemblance(bytes(self._buffer) + following)}"
         )
         return False
 
@@ -553,8 +553,10 @@ class Framer:
         if self._lost == self._seen:
             self._emit(f"{self._lost} bytes are missing from the capture")
             return
-        missing = f", {self._lost} of them missing from the capture" if self._lost else ""
-        self._emit(f"{self._seen} bytes in which no frame was found{missing}: {self._why}")
+        missing = (
+            f" ({self._lost} of these bytes are missing from the capture)" if self._lost else ""
+        )
+        self._emit(f"no frame was found in {self._seen} bytes{missing}: {self._why}")
 
     def _emit(self, error: str | None) -> None:
         start = 0 if self._length is None else PREFIX_LENGTH
@@ -571,4 +573,6 @@ def _resemblance(head: bytes) -> str:
     protocol = looks_like(head)
     if protocol is None:
         return ""
-    return f"; it looks like {protocol}" + (", which hides frames" if protocol == "TLS" else "")
+    return f"; the data looks like {protocol}" + (
+        ", which hides frames" if protocol == "TLS" else ""
+    )

@@ -128,7 +128,7 @@ class OpenConnection:
                 frames += self._label(direction, half.framer.finish())
             frames += self._held_back.release()
             if early := stream.early + stream.early_missing:
-                reason = f"{early} bytes from before the first segment captured"
+                reason = f"{early} bytes precede the first captured segment"
                 framed = FramedBytes(
                     *(self.last_us, self.last_us, early, b"", reason),
                     is_placed=False,

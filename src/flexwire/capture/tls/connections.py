@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from flexwire.capture.tls.keylog import KeyLog
 
 
-NO_HANDSHAKE: Final = "it began before the capture"
-NOT_AT_ONCE: Final = "none of its records could be decrypted for very long"
-UNFINISHED: Final = "its last record is incomplete in the capture"
+NO_HANDSHAKE: Final = "the connection began before the capture"
+NOT_AT_ONCE: Final = "too much data arrived before a record could be decrypted"
+UNFINISHED: Final = "the connection's last record is incomplete in the capture"
 MOST_HELD_PACKETS: Final = 4096
 MOST_HELD_BYTES: Final = 2 * 1024 * 1024
 """The largest number of bytes of a connection that are held until one of its records is decrypted.
@@ -296,7 +296,7 @@ class TlsCounts:
     def lines(self) -> list[str]:
         """Return the results for the connections as lines for a terminal."""
         others = f"{self.partly.total():,} in part, {self.unopened.total():,} not"
-        sent = f"{self.plain_bytes:,} bytes were sent in them"
+        sent = f"{self.plain_bytes:,} bytes of data were decrypted"
         lines = [f"TLS connections: {self.opened:,} opened, {others}; {sent}"]
         for how, reasons in (("opened in part", self.partly), ("not opened", self.unopened)):
             lines += [f"  {count:,} {how}: {reason}" for reason, count in reasons.most_common(20)]

@@ -40,10 +40,14 @@ _MOST_HELLO: Final = 64 * 1024
 # The names for the second byte of an alert, which describes it (RFC 8446, section 6.1).
 _CLOSE_NOTIFY: Final = b"\x00"
 
-NO_SECRET: Final = "the key logs have no secret for it"  # noqa: S105 - this is a reason
-NOT_WHOLE: Final = "its handshake is incomplete in the capture"
-NOTHING: Final = "it ended within its handshake, or the key logs have another connection's secret"
-RENEGOTIATED: Final = "it was renegotiated (TLS 1.2), and its later data is not decrypted"
+NO_SECRET: Final = "the key logs contain no secret for the connection"  # noqa: S105 - this is a reason
+NOT_WHOLE: Final = "the handshake is incomplete in the capture"
+NOTHING: Final = (
+    "the connection ended within the handshake, or the key logs contain another connection's secret"
+)
+RENEGOTIATED: Final = (
+    "the connection was renegotiated (TLS 1.2), and the data after that is not decrypted"
+)
 
 
 class Plaintext(NamedTuple):
@@ -79,7 +83,7 @@ class _HandshakeMessages:
             kind, size = self._held[0], MESSAGE_HEAD + int.from_bytes(self._held[1:4])
             is_read = kind in {CLIENT_HELLO, SERVER_HELLO}
             if is_read and size > _MOST_HELLO:
-                raise BrokenError(f"a Hello of {size:,} bytes")
+                raise BrokenError(f"a Hello message declares {size:,} bytes, which is too long")
             if is_read and size > len(self._held):
                 break
             messages.append((kind, bytes(self._held[MESSAGE_HEAD:size]) if is_read else b""))
@@ -202,22 +206,22 @@ class TlsConnection:
         if kind == CHANGE_CIPHER and self._version == TLS_1_2:
             self._ciphered.add(end)
         elif kind == ALERT and self._version == TLS_1_2:
-            raise BrokenError("it ended within the handshake")
+            raise BrokenError("the connection ended within the handshake")
         elif kind == HANDSHAKE:
             for number, body in self._messages[end].feed(record.fragment):
                 self._take_hello(end, number, body)
         elif kind == APPLICATION:
-            raise BrokenError("its data is not encrypted")
+            raise BrokenError("the data of the connection is not encrypted")
 
     def _take_hello(self, end: Direction, number: int, body: bytes) -> None:
         if number == CLIENT_HELLO and end == "request":
             self._client = parse_client_hello(body)
             if self._client is None:
-                raise BrokenError("its ClientHello cannot be read")
+                raise BrokenError("the ClientHello cannot be read")
         elif number == SERVER_HELLO and end == "response" and self._server is None:
             hello = parse_server_hello(body)
             if hello is None:
-                raise BrokenError("its ServerHello cannot be read")
+                raise BrokenError("the ServerHello cannot be read")
             # The version and the suite are final, even if this message asks for another
             # ClientHello.
             self._server = hello
@@ -231,12 +235,14 @@ class TlsConnection:
         suites = SUITES.get(server.version)
         if suites is None:
             name = VERSION_NAMES.get(server.version, f"version {server.version:#06x}")
-            raise BrokenError(f"{name}; only TLS 1.2 and 1.3 are decrypted")
+            raise BrokenError(f"{name} is not supported; only TLS 1.2 and 1.3 are decrypted")
         suite = suites.get(server.suite)
         if suite is None:
-            raise BrokenError(f"the cipher suite {server.suite:#06x}, which is not decrypted")
+            raise BrokenError(f"the cipher suite {server.suite:#06x} is not supported")
         if client.has_early_data:
-            raise BrokenError("it begins with early data (0-RTT), which is not decrypted")
+            raise BrokenError(
+                "the connection begins with early data (0-RTT), which is not decrypted"
+            )
         near, far = self._ends["request"], self._ends["response"]
         if server.version == TLS_1_2:
             master = self._keys.master(client.random, server.session)

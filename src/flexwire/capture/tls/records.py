@@ -29,7 +29,7 @@ _MOST_OTHERS: Final = 64
 decrypted.
 """
 
-DOES_NOT_FIT: Final = "the secret in the key logs decrypts none of its records"
+DOES_NOT_FIT: Final = "the secret in the key logs decrypts no record of the connection"
 
 
 class BrokenError(Exception):
@@ -82,7 +82,7 @@ class RecordStream:
         self.unread += len(data)
         self._times.append((self._position + len(self._held), timestamp_us))
         if len(self._held) > MOST_HELD:
-            raise BrokenError(f"its keys are unknown after {MOST_HELD >> 20} MiB of data")
+            raise BrokenError(f"the keys are still unknown after {MOST_HELD >> 20} MiB of data")
 
     def miss(self, size: int) -> None:
         """Record how many bytes are missing here."""
@@ -133,7 +133,7 @@ class RecordStream:
         if record.header[0] == CHANGE_CIPHER and skips:
             return None
         if self.has_opened:
-            raise BrokenError("a later record could not be decrypted, although earlier ones could")
+            raise BrokenError("a record could not be decrypted, although earlier records could")
         self._others += 1
         if not skips or self._others > _MOST_OTHERS:
             raise BrokenError(DOES_NOT_FIT)
@@ -194,7 +194,9 @@ class RecordStream:
     def _try(self) -> None:
         self._tries += 1
         if self._tries > MOST_TRIES:
-            raise BrokenError("no record was found after missing bytes")
+            raise BrokenError(
+                "no TLS record was found after bytes that are missing from the capture"
+            )
 
     def _peek(self, place: int) -> TlsRecord | None:
         if len(self._held) < place + HEADER_BYTES:
@@ -202,7 +204,7 @@ class RecordStream:
         kind, major = self._held[place], self._held[place + 1]
         size = int.from_bytes(self._held[place + 3 : place + HEADER_BYTES])
         if kind not in _TYPES or major != 3 or size > MOST_FRAGMENT:  # noqa: PLR2004 - all versions
-            raise BrokenError("no TLS record begins where one should")
+            raise BrokenError("expected the start of a TLS record, got other bytes")
         if len(self._held) < place + HEADER_BYTES + size:
             return None
         return self._record(place, size)

@@ -209,7 +209,7 @@ def test_a_broker_elsewhere_makes_everything_here_something_else(
     kafka = connections[f"10.0.0.7:{KAFKA_CLIENT}>10.0.0.1:9092"]
     assert kafka.looks_like == "Kafka"
     assert kafka.evidence.startswith(
-        "neither end was given as a broker, though the connection reads as Kafka"
+        "neither end was given as a broker, but the data reads as Kafka"
     )
     assert elsewhere.tables.message_names() == []
     assert elsewhere.facts.totals.frames == 0

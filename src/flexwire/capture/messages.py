@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 
 OPEN_CONNECTIONS = 4096
-"""The largest number of connections that are assembled at once. A further connection ends the one
-that was silent the longest.
+"""The largest number of connections that are assembled at once. A further connection ends the
+connection that was silent the longest.
 """
 
 
@@ -83,9 +83,9 @@ class CapturedMessage(NamedTuple):
 class UnusedBytes(NamedTuple):
     """Bytes that are not part of a message: their kind, the reason, and their number on the wire.
 
-    The kinds are "packet" (it has no TCP segment, or the file ends in it), "frame" (it is not
-    complete), "header" (it does not decode), "unpaired" (a response without its request), "token"
-    (of a SASL exchange) and "not Kafka" (its connection is not Kafka).
+    The kinds are "packet" (without a TCP segment, or cut off by the end of the file), "frame"
+    (incomplete), "header" (does not decode), "unpaired" (a response without its request), "token"
+    (part of a SASL exchange) and "not Kafka" (on a connection that is not Kafka).
     """
 
     kind: str
@@ -243,7 +243,7 @@ def _response(request: RequestFrame, payload: bytes) -> CapturedMessage:
 
 
 def find_packet_frames(path: Path, number: int) -> list[PacketFrame]:
-    """Return the frames that end in a packet. If there are none, return the frame that crosses it.
+    """Return the frames that end in a packet, or else the frame that crosses the packet.
 
     The packets of the file are numbered from 1. Other packets with the same microsecond, connection
     and direction count as the same packet. Raises `CaptureError` if the file has no such packet, or
@@ -340,7 +340,7 @@ def _wanted(path: Path, number: int) -> Segment:
 
 
 def _next(path: Path, number: int) -> str:
-    """Return the name of the next packet with bytes. The user will probably ask for it next."""
+    """Return the end of an error message, which gives the next packet with a payload."""
     packets = (packet for packet in read_packets(path) if not isinstance(packet, UnreadableBytes))
     for other, packet in enumerate(packets, 1):
         if other > number:

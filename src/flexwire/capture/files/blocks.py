@@ -3,8 +3,8 @@
 A file has no marks between blocks, but the length of each block leads to the next block. The reader
 assumes that a block begins wherever a chain of blocks begins. This is a guess, because a payload
 may itself contain a capture. A reader that started from a known place verifies the guess. The guess
-is correct if a block ends there, and if no block before that place changed the facts in the file's
-head.
+is correct if a block ends at the guessed place, and if no block before that place changed the facts
+in the file's head.
 
 Only the lengths of blocks are read. A block that is not completely written is not read yet. After a
 block with an impossible length, nothing is read.
@@ -118,7 +118,10 @@ def _first_block(data: bytes, head: SectionHead) -> int | None:
 
 
 def _leads_on(words: NumpyArray, place: int) -> bool:
-    """Return whether a chain of blocks begins at a word. Each block contains its length twice."""
+    """Return whether a chain of blocks begins at a 32-bit word.
+
+    Each block contains its length twice.
+    """
     for _ in range(CHAIN):
         if place + 1 >= len(words):
             return True
@@ -170,7 +173,7 @@ def _first_record(data: bytes, head: PcapHead, first_us: int) -> int | None:
         while chain < CHAIN and at < count and likely[at]:
             at += _RECORD + int(captured[at])
             chain += 1
-        # Any length may lead beyond the bytes, but a wrong length hardly ever leads exactly to
+        # Any length can lead beyond the bytes, but a wrong length hardly ever leads exactly to
         # their end.
         if chain == CHAIN or at == len(data) or (at >= count and chain >= _SURE):
             return int(place)
@@ -212,8 +215,8 @@ class WholeBlocks:
     ) -> bool:
         """Continue within the ``size`` bytes of the file, by at most ``most`` bytes or one block.
 
-        Returns whether the file may have more complete blocks. ``opens`` opens the file at a given
-        byte. Raises `CaptureError` if the file is not a capture.
+        Returns whether the file may contain more complete blocks. ``opens`` opens the file at a
+        given byte. Raises `CaptureError` if the file is not a capture.
         """
         begin = self.end
         stop = size if most is None else min(size, begin + most)

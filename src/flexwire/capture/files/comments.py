@@ -6,10 +6,11 @@ anybody from mistaking a part of the traffic for all of it.
 
 A tap captures what a client sent. If the tap adds tags to request headers, the bytes that it
 forwards differ only by these tags. The tags are in a comment on the packet in which the request
-begins, or on the first packet if several requests came together. The capture therefore has both
-forms of the request, no byte counts twice, and Wireshark shows the tags. A comment on the section
-header of each file lists the tags without their values. A capture between the tap and the brokers
-also has these tags in its requests, where nothing distinguishes them from a client's own tags.
+begins, or on the first packet if several requests arrived together. The capture therefore contains
+both forms of the request. No byte counts twice, and Wireshark shows the tags. A comment on the
+section header of each file lists the tags without their values. The requests in a capture between
+the tap and the brokers also contain these tags, and nothing distinguishes them from a client's own
+tags.
 """
 
 from __future__ import annotations
@@ -110,8 +111,8 @@ class CaptureFilter:
     """A filter of requests and their responses: a request must match every list that is given.
 
     ``apis`` are names such as "Produce". In ``client_ids`` and ``topics`` a ``*`` stands for any
-    text. A request without a client id has an empty one. Raises `ArgumentError` for an invalid
-    list.
+    text. A request without a client id is treated as a request with an empty client id. Raises
+    `ArgumentError` for an invalid list.
 
     >>> print(CaptureFilter(apis=("Fetch", "Produce"), topics=("orders-*",)))
     APIs Fetch, Produce; topics orders-*
@@ -358,8 +359,9 @@ class RehearsedRequest(NamedTuple):
 
     ``did`` is "narrowed" if versions were removed from the response, "sent on" if the request was
     forwarded in a version of the broker, "unsupported" if the tap answered it, and "closed" if the
-    tap closed the connection. ``request`` is its API and version, such as "Produce v2", or None if
-    the tap could not read it. ``client_id`` has at most `MOST_CLIENT_ID` characters.
+    tap closed the connection. ``request`` is the API and version of the request, such as "Produce
+    v2", or None if the tap could not read it. ``client_id`` has at most `MOST_CLIENT_ID`
+    characters.
     """
 
     timestamp_us: int

@@ -54,7 +54,7 @@ _IPV6_HEADER = struct.Struct(">BxxxHBx16s16s")
 _TCP_HEADER = struct.Struct(">HHIIBB")
 
 
-class Skipped(Exception):  # noqa: N818 - this is not an error: the packet is of another protocol
+class Skipped(Exception):  # noqa: N818 - this is not an error: the packet uses another protocol
     """A packet without a TCP segment, and the kind of its content."""
 
 

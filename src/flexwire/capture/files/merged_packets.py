@@ -1,12 +1,13 @@
 """Read capture files that overlap in time, packet by packet, in one order.
 
-A file's packets keep its order. Files are merged by their clocks. The clock is the latest time in a
-file so far; of equal clocks the file with the first name comes first. Segments are merged in the
-same order (`flexwire.capture.reassembly.merging`). A file is opened when its first packet is due.
+Packets keep the order of their file. Files are merged by their clocks. The clock of a file is its
+latest time so far. If two clocks are equal, the file whose name sorts first comes first. Segments
+are merged in the same order (`flexwire.capture.reassembly.merging`). A file is opened when its
+first packet is due.
 
-At most `MOST_OPEN` files are open. If more are needed, some are closed after a part of them was
-read ahead, and opened again at the place where this part ends. `bytes_ahead` and `file_to_close`
-decide how much is read ahead and which file is closed, for packets and for segments.
+At most `MOST_OPEN` files are open. If more files are needed, some files are read ahead and closed.
+They are opened again at the place where reading stopped. `bytes_ahead` and `file_to_close` decide
+how much is read ahead and which file is closed, for packets and for segments.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ _File = TypeVar("_File", bound=ReadAhead)
 def file_to_close(opened: Iterable[_File], most: int) -> _File | None:
     """Return the file to close before one more is opened; None if fewer than ``most`` are open.
 
-    This is the file whose bytes last longest. A reader cannot start within a gzip'd file, so such a
-    file is closed only if all open files are gzip'd.
+    This is the file whose read-ahead bytes last longest. A reader cannot start within a gzip'd
+    file, so such a file is closed only if all open files are gzip'd.
     """
     files = list(opened)
     if len(files) < most:
@@ -221,7 +222,10 @@ class _Merge:
         self._opened: list[_MergedFile] = []
 
     def push(self, file: _MergedFile) -> None:
-        """Add a file again, unless it is over. It is opened if nothing is left that was read."""
+        """Add a file again, unless it is over.
+
+        The file is opened if no packet that was read ahead is left.
+        """
         if not file.has_packets and not file.is_over:
             self._opened = [other for other in self._opened if other.is_open]
             last = file_to_close(self._opened, MOST_OPEN)

@@ -46,7 +46,7 @@ class SocketAddress(NamedTuple):
 def endpoints(
     client: tuple[str, int], server: tuple[str, int]
 ) -> tuple[SocketAddress, SocketAddress]:
-    """Return both endpoints of a connection in one address family, because an IP packet needs this.
+    """Return both endpoints of a connection in one address family, as an IP packet requires.
 
     Hosts are IP addresses. Raises `ValueError` for a name, or for a port outside 0-65535. If the
     families differ, the IPv4 address is written as IPv4-mapped (RFC 4291, section 2.5.5.2). This
@@ -198,7 +198,7 @@ class CapturedPacket(NamedTuple):
 
     ``original_length`` is its length on the network. ``data`` may be shorter, because of the
     snaplen. ``begins`` is the direction of the frame that begins with the packet's payload, if the
-    file says that one begins. ``comments`` are all comments on the packet.
+    file marks such a frame. ``comments`` are all comments on the packet.
     """
 
     timestamp_us: int
@@ -247,7 +247,7 @@ class UnreadableBytes(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class SegmentCounts:
-    """The numbers of a file's packets by outcome. ``skipped`` has a number for each reason.
+    """The numbers of a file's packets by outcome. ``skipped`` contains a number for each reason.
 
     When a file has been read to its end, ``packets == segments + unreadable_packets +
     sum(skipped.values())``.

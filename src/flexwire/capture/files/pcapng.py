@@ -65,7 +65,8 @@ _LONG = 16 * 1024
 _NOTHING = memoryview(b"")
 _PACKET_OVERHEAD = 80 + 64  # an upper bound for the block, options, and IPv6 and TCP headers
 _LENGTH = struct.Struct(">i")
-# in the number of a file. A longer number comes from another program, and no number follows it.
+# The most digits in the number of a file. Files with longer numbers come from other programs and
+# are ignored.
 _MOST_DIGITS = 9
 
 
@@ -230,14 +231,15 @@ class PcapngWriter(Closeable):
         return self._header
 
     def tell_again(self) -> None:
-        """Mark the beginning of a frame of each stream again in the same file."""
+        """Mark the beginning of a frame in each stream again, in the same file."""
         self.told += 1
 
     def rotate(self) -> bool:
-        """Continue in the next file, with complete frames in both. Return whether a file was ended.
+        """Continue in the next file, so that both files contain complete frames.
 
-        An empty file is used instead of ended. Raises `CaptureError` if no next file can be
-        created. In that case the next frames are written to the same file.
+        Returns whether a file was ended. An empty file is not ended, but remains in use. Raises
+        `CaptureError` if no next file can be created. In that case the next frames are written to
+        the same file.
         """
         if self._file is None or self._size == self._header_size:
             return False
@@ -446,7 +448,7 @@ class TappedConnection:
         frames: int = 1,
         comments: Sequence[bytes] = (),
     ) -> None:
-        """Write a frame with its length prefix, several that came together, or a truncated frame.
+        """Write a frame with its length prefix, several frames, or a truncated frame.
 
         Frames that are sent together have the same time, and are in the same file. ``timestamp_us``
         is in microseconds since the epoch; the default is the current time. ``frames`` is the

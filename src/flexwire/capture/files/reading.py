@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     class ByteStream(Protocol):
         """A source for the bytes of a file.
 
-        It returns as many bytes as requested, except at the end.
+        `read` returns as many bytes as requested, except at the end.
         """
 
         def read(self, size: int, /) -> bytes:
@@ -112,7 +112,7 @@ def packets_of(
 def packets_in(
     blocks: CaptureBlocks, source: ForwardReader, on_secrets: OnSecrets | None = None
 ) -> Iterator[CapturedPacket | UnreadableBytes]:
-    """Yield the packets of the blocks from the place of ``source`` on, as `read_packets` does."""
+    """Yield the packets from the current place of ``source``, as `read_packets` does."""
     if isinstance(blocks, PcapngBlocks):
         blocks.on_secrets = on_secrets
     try:
@@ -189,8 +189,8 @@ class _GzipContent(io.RawIOBase):
 
     If zlib finds damage in a piece of the content, the decompressed bytes of that piece are lost.
     Pieces are therefore the same for every read size, so that every reader gets the same bytes
-    before the damage. Further reading after damage raises the same error again, so that no bytes
-    that gzip makes of the damaged rest are returned.
+    before the damage. Every later read raises the same error, so that no bytes are returned that
+    gzip produces from the damaged rest.
     """
 
     def __init__(self, file: BinaryIO | io.BufferedReader) -> None:

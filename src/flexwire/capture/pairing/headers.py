@@ -59,11 +59,12 @@ class HeaderColumns:
     ``request_time`` of its request. ``client`` contains indexes into ``clients``. ``instance_at``
     is the offset of the client instance id in the payload of a plain request with such an id, and
     otherwise 0. ``is_expected`` says whether a request expects a response. ``odd`` contains the
-    results of `FrameReader` for the rows that were not plain. ``flags`` are those of a plain row's
-    connection after that row.
+    results of `FrameReader` for the rows that were not plain. For a plain row, ``flags`` contains
+    the flags of the row's connection after that row.
 
     A row that ``is_given`` was already read. The columns already have its kind, correlation id and
-    flags, and for a request also api key, version, client id and whether it is expected.
+    flags, and for a request also the api key, the version, the client id and whether a response is
+    expected.
     """
 
     kind: NumpyArray
@@ -300,7 +301,7 @@ class ConnectionReader:
     def read(
         self, frame: CapturedFrame
     ) -> tuple[dict[str, Any], RequestSummary | None, int | None]:
-        """Return the header of a frame, and for a response the facts in its request.
+        """Return the header of a frame, and for a response the facts from its request.
 
         For a request whose response came first, the second value is the index of the response.
         """

@@ -294,7 +294,7 @@ class Pairing:
     def _help(
         self, why: int, run: PairingRun, row: int, number: int, request: RequestFrame
     ) -> None:
-        """Decide about a request with a plain header for which the kernel could not decide."""
+        """Decide about a request with a plain header that the kernel left undecided."""
         payload = run.frames.payload(row)
         if why == L.NEW_CLIENT:
             self._clients.number(request.client_id)

@@ -57,7 +57,7 @@ OF_FRAME = (
     ("body_offset", pa.int32()),
     ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
 )
-"""The kind of a frame and its header. A response has some facts from its request."""
+"""The kind of a frame and its header. A response contains some facts from its request."""
 
 PAIRED = pa.schema(
     [
@@ -71,9 +71,10 @@ PAIRED = pa.schema(
 )
 """A frame with facts from its counterpart. ``body`` is the message to decode, if there is one.
 
-``outcome`` is null if the body can be decoded. A request has ``answered``, which is null if it
-expects no response, or if it is damaged and got no response. A response has the api key, version,
-client id and message of its request, and ``latency_us`` from the request's last byte to its own.
+``outcome`` is null if the body can be decoded. For a request, ``answered`` is null if the request
+expects no response, or if the request is damaged and got no response. A response contains the api
+key, version, client id and message of its request. ``latency_us`` is the time from the last byte of
+the request to the last byte of the response.
 """
 
 _DIRECTIONS = ("request", "response")
@@ -83,7 +84,7 @@ _NULL = -1
 
 
 class Judgement(NamedTuple):
-    """The final judgement on a connection."""
+    """The final judgment on a connection."""
 
     is_kafka: bool
     reads_as_kafka: bool

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 OPEN_CONNECTIONS = 4
 """The largest number of connections between two ports that are open at once. A further connection
-ends the one that was idle the longest.
+ends the connection that was idle the longest.
 """
 
 _TURNS = SYN | FIN | RST
@@ -102,9 +102,9 @@ class FrameAssembler:
     `finish` at the end.
 
     A SYN with a new sequence number begins a new connection on the same ports. Bytes that no known
-    connection can have sent do this too (see `flexwire.capture.reassembly.course`). At most
-    `OPEN_CONNECTIONS` of them are open at the same time. Frames of one connection may then come
-    between the frames of another.
+    connection can have sent also begin a new connection (see `flexwire.capture.reassembly.course`).
+    At most `OPEN_CONNECTIONS` connections are open at the same time. Frames of one connection may
+    then come between the frames of another connection.
 
     It is known where frames begin at the start of a stream, and at a segment that flexwire's own
     captures mark as the beginning of a frame. In other captures, after a start within a connection

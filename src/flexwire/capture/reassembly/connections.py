@@ -1,6 +1,6 @@
 """Facts about a connection: its endpoints, its bytes, how it ended, and whether it is Kafka.
 
-If the caller has named brokers, they alone decide which connections are Kafka connections.
+If the caller gave brokers, these brokers alone decide which connections are Kafka connections.
 Otherwise the content of the frames decides (see `flexwire.capture.reassembly.evidence`).
 
 Every stream that begins with a small number seems to have frames, and a header of zeros is the
@@ -15,9 +15,9 @@ rare in other protocols that one occurrence is proof:
   whose correlation id came back.
 
 An empty client id is two zero bytes, which other protocols send as well. A request with an empty
-client id is evidence if many bytes in its body are not zero. If only few bytes are not zero, it is
-evidence only together with a second request, or with its response. Lost or damaged bytes are not
-evidence for or against Kafka.
+client id is evidence if many bytes in its body are not zero. If only few bytes are not zero, the
+request is evidence only together with a second request, or with its response. Lost or damaged bytes
+are not evidence for or against Kafka.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ more, the oldest one is forgotten.
 """
 
 MOST_READ = 8 * 1024 * 1024
-"""The longest frame that is read whole. Of a longer frame, only the header is used."""
+"""The longest frame that is read completely. Of a longer frame, only the header is used."""
 
 _UNREADABLE = (CodecError, FrameError, UnknownMessageError)
 # The only request that clients send in versions that are not released yet (KIP-511).
@@ -342,8 +342,7 @@ def parse_end(text: str) -> str:
 
 
 KAFKA = "Kafka"
-"""The value of ``looks_like`` if a connection decodes as Kafka, but no end was given as a broker.
-"""
+"""The value of ``looks_like`` for a Kafka connection with no end that was given as a broker."""
 
 
 class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
@@ -385,9 +384,9 @@ class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
 
     ``evidence`` says why the connection is Kafka, or why it is not. ``reads_as_kafka`` is true if
     some of its bytes decode as Kafka, so that its headers can be trusted. ``looks_like`` is the
-    name of another protocol that the bytes resemble. It is Kafka if the connection decodes as
-    Kafka, but has no endpoint that was given as a broker. The remaining fields are set when the
-    survey has read the frames: the client, and the facts from earlier analyses.
+    name of another protocol that the bytes resemble. The name is "Kafka" if the connection decodes
+    as Kafka, but no endpoint was given as a broker. The remaining fields are set when the survey
+    has read the frames: the client, and the facts from earlier analyses.
     """
 
     connection: str
@@ -562,9 +561,7 @@ class Account:
             reason = "neither end was given as a broker"
             if found is None:
                 return _Verdict(False, False, reason, resembles)
-            return _Verdict(
-                True, False, f"{reason}, though the connection reads as Kafka: {found}", KAFKA
-            )
+            return _Verdict(True, False, f"{reason}, but the data reads as Kafka: {found}", KAFKA)
         if found is not None:
             return _Verdict(True, True, found, None)
         return self._judge_unread(resembles)

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 WIDEST_GAP = 64 * 1024 * 1024
 """The widest gap. A segment that is further ahead belongs to another connection.
 
-A capture that drops packets may lose megabytes of a connection. Windows may have 1 GiB (RFC 7323),
-but half of all sequence numbers are within such a distance. The numbers of another connection would
-then be mistaken for a gap.
+A capture that drops packets may lose megabytes of a connection. Windows can be 1 GiB long (RFC
+7323), but half of all sequence numbers are within such a distance. The numbers of another
+connection would then be mistaken for a gap.
 """
 
 NEAR_BYTES = 1024 * 1024
@@ -111,7 +111,7 @@ class Course:
         return self.is_reset or all(reach.end is not None for reach in self._reach.values())
 
     def goes_on(self, segment: Segment) -> bool:
-        """Note a segment. Return True if it is its end's next one and has no SYN, FIN or RST."""
+        """Return whether a segment has the next bytes of its end, and if so record the segment."""
         # Nearly all segments are like this, so this test comes first.
         sends = self._reach[segment.source]
         if sends.high % MODULUS != segment.sequence or not sends.is_seen or sends.end is not None:
@@ -196,7 +196,7 @@ class Course:
         return self._segments < REORDER_SEGMENTS
 
     def room(self, source: str, sequence: int) -> int:
-        """Return how many bytes a new connection can send without reaching this one's numbers.
+        """Return how many bytes a new connection can send before it reaches this one's numbers.
 
         The result is 0 if this is unknown because this connection is not over.
         """
@@ -210,7 +210,7 @@ class Course:
         return 0 if is_within else (first - sequence) % MODULUS
 
     def is_replaced(self, segment: Segment) -> bool:
-        """Return whether a SYN of another connection has a number within the numbers of this one.
+        """Return whether the SYN of another connection has a number that this connection used.
 
         The segments of two such connections could not be told apart.
         """
@@ -219,7 +219,7 @@ class Course:
         return sends.is_seen and sends.low - 1 <= position <= sends.high
 
     def distance(self, segment: Segment) -> int | None:
-        """Return a segment's distance from the connection's state. None for another connection."""
+        """Return a segment's distance from the connection, or None for another connection."""
         sends, receives = self._reach[segment.source], self._reach[segment.destination]
         ahead, strays = NEAR_BYTES, 0
         is_early = False  # The acknowledged bytes will still appear in the capture.
@@ -248,7 +248,7 @@ class Course:
         return abs(position - sends.high) + ahead
 
     def _may_precede(self, reach: _Reach, position: int) -> bool:
-        """Return whether a position before all seen bytes of an end may be one of its first."""
+        """Return whether a position before all seen bytes of an end may be the end's first byte."""
         is_before = position < reach.low and reach.low - position <= NEAR_BYTES
         return is_before and not reach.is_anchored and self._is_young
 

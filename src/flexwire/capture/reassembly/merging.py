@@ -6,8 +6,8 @@ file is therefore read one chunk ahead, and the segments that come before the en
 returned. A file is opened when its first segment is needed. If a host begins a new file from time
 to time, one or two of its files are open at the same time.
 
-At most `MOST_OPEN` files are open. If more are needed, the file is closed whose chunk lasts
-longest. Its chunk is kept, and the file is opened again at the position where the chunk ends. A
+At most `MOST_OPEN` files are open. If more files are needed, the file whose chunk lasts longest is
+closed. The chunk is kept, and the file is opened again at the position where the chunk ends. A
 reader cannot start within a gzip'd file. Such a file is closed last, and is then read again from
 its start.
 """
@@ -89,9 +89,10 @@ class MergedReader:
 
     The ``waiting`` files are sorted by their clocks, and then by their names. With the files that
     are ``under_way``, this reader continues where another reader stopped. If ``rows`` is given,
-    this reader ends after so many segments. ``most_skipped`` is the number of bytes in gzip'd files
-    that may be read again in order to continue at a place. ``opener`` gets the number of files that
-    are read together, and returns a function that opens a file. See `SegmentReader` for the rest.
+    this reader ends after this many segments. ``most_skipped`` is the number of bytes in gzip'd
+    files that may be read again in order to continue at a place. ``opener`` gets the number of
+    files that are read together, and returns a function that opens a file. See `SegmentReader` for
+    the rest.
 
     With a ``share``, only the segments of its connections are returned, and ``rows`` must not be
     given. Chunks end at the same places for all shares.

@@ -171,7 +171,7 @@ class OpenConnection:
         return self._account.has_syn
 
     def hand_off(self, others: Sequence[Course]) -> Handoff | None:
-        """Return the state if it is in order without the ``others``: see `FrameAssembler`."""
+        """Return the state for the fast path, or None: see `FrameAssembler.hand_off`."""
         # Frames are examined until one of them shows the protocol. The held bytes of a frame are
         # copied last, because copying them with each segment would be wasted work.
         if self._client is None or not (self.reads_as_kafka or self._has_no_frames):

@@ -173,7 +173,7 @@ FURTHER_REASONS = "further reasons"
 
 @dataclass(slots=True)
 class UnusedPackets:
-    """The numbers of a file's unused packets by reason, with first bytes of one for each."""
+    """The numbers of a file's unused packets by reason, with the first bytes of one packet each."""
 
     packets: dict[str, int] = field(default_factory=dict)
     samples: dict[str, bytes] = field(default_factory=dict)
@@ -464,7 +464,7 @@ class PacketScan:
         run.interface_count = len(section.interfaces)
 
     def run(self, window: FileWindow) -> int:
-        """Read packets from a window, and advance its position. Return what comes next."""
+        """Read packets from a window, and advance its position. Return why the run ended."""
         run = self._words
         if run.row == run.capacity:
             return FULL

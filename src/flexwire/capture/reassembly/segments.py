@@ -173,7 +173,7 @@ class SegmentColumns:
 class FilePosition(NamedTuple):
     """A place between two blocks of a file, at which a reader can begin or stop.
 
-    ``head`` has facts from earlier in the file that later blocks need. ``unreadable`` and
+    ``head`` contains the facts from earlier blocks that later blocks need. ``unreadable`` and
     ``skipped`` are the reasons that the file's notes already count separately.
     """
 

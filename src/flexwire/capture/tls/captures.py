@@ -108,7 +108,7 @@ class PacketCopier(Closeable):
 MOST_ENDS: Final = 16 * 1024
 """The largest number of endpoint pairs with open connections.
 
-A further pair ends the idlest pair.
+If there are more pairs, the pair that was idle the longest is ended.
 """
 FILE_BYTES: Final = 1024 * 1024 * 1024
 OTHERS: Final = "others.pcapng"
@@ -233,9 +233,9 @@ def _end(name: str) -> tuple[str, int]:
 
 
 EMBEDDED: Final = "embedded"
-"""If this is given as a key log, only the secrets in pcapng files are used.
+"""If this is given as a key log, no secrets other than those in pcapng files are used.
 
-These are always used.
+The secrets in pcapng files are always used.
 """
 
 

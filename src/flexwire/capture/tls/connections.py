@@ -1,4 +1,4 @@
-"""The TLS connections between two endpoints: which can be decrypted, and with which result.
+"""Decrypt the TLS connections between two endpoints, and count them by their result.
 
 ```
 packets ─▶ held until one says what it is ─▶ not TLS, no secret: copied as they are
@@ -41,7 +41,7 @@ _LOST: Final = "lost"
 
 
 class _UncutFramer(Framer):
-    """Return the pieces of a stream unchanged, and lost bytes as an error."""
+    """A framer that returns the pieces of a stream unchanged, and lost bytes as an error."""
 
     def feed(self, pieces: list[StreamPiece]) -> list[FramedBytes]:
         return [
@@ -268,8 +268,8 @@ class TlsCounts:
     ``unopened`` counts the connections that were not decrypted and remain as captured, by the
     reason. ``lost_bytes`` is the number of data bytes of decrypted connections that are missing
     from the capture. ``unread_bytes`` is the number of TLS bytes after the last decrypted record of
-    a connection. ``stray_packets`` is the number of packets that came after a connection had ended
-    or belong to no connection. They are left out.
+    a connection. ``stray_packets`` is the number of packets that are left out, because their
+    connection had already ended or because they belong to no connection.
     """
 
     opened: int = 0

@@ -18,8 +18,8 @@ RANDOM_BYTES: Final = 32
 MASTER: Final = "CLIENT_RANDOM"
 CLIENT: Final = "CLIENT_TRAFFIC_SECRET_0"
 SERVER: Final = "SERVER_TRAFFIC_SECRET_0"
-# The possible sizes of the secret of each label: that of TLS 1.2's master secret, or that of a
-# hash.
+# The possible sizes of the secret of each label: the size of a TLS 1.2 master secret, or the size
+# of a hash.
 _SIZES: Final = {MASTER: (48,), CLIENT: (32, 48), SERVER: (32, 48)}
 # Other labels that occur in logs. They are not needed, because the records themselves show which
 # key is the right one.
@@ -110,7 +110,7 @@ class KeyLog:
             self.add(body[_SECRETS_BLOCK_HEAD : _SECRETS_BLOCK_HEAD + size])
 
     def _add_line(self, line: bytes) -> bool:
-        """Add a line. Return whether it is a line of a key log and not a comment."""
+        """Add a line. Return whether the line belongs in a key log and is not a comment."""
         words = line.split()
         if not words or words[0].startswith(b"#"):
             return False
@@ -118,7 +118,8 @@ class KeyLog:
         if label in _OTHERS:
             return True
         if label == _BY_SESSION:
-            # NSS also has lines that are found by an encrypted secret. They are not used.
+            # NSS also defines lines that are identified by an encrypted secret. Such lines are
+            # ignored.
             is_ours = words[1:] and words[1].startswith(_SESSION.encode())
             return self._add_session(words) if is_ours else True
         try:

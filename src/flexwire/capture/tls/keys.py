@@ -1,4 +1,4 @@
-"""Computes the keys of records from a handshake and its secrets.
+"""Compute the keys of TLS records from a handshake and its secrets.
 
 The rules are in RFC 5246 (6.3, 6.2.3.3), RFC 7905, and RFC 8446 (5.2, 5.3, 7.1 to 7.3). The package
 cryptography provides the ciphers.
@@ -28,7 +28,7 @@ _RANDOM_AT: Final = _KIND_AT + MESSAGE_HEAD + 2
 class Hello(NamedTuple):
     """The random of a Hello message.
 
-    A ServerHello also has its version, cipher suite and session.
+    A ServerHello also contains the version, the cipher suite and the session.
     """
 
     random: bytes
@@ -106,8 +106,8 @@ VERSION_NAMES: Final = {0x0300: "SSL 3.0", 0x0301: "TLS 1.0", 0x0302: "TLS 1.1"}
 class Suite(NamedTuple):
     """A cipher suite: its cipher, the number of bytes of its key, and the hash for deriving keys.
 
-    In TLS 1.2, ``implicit_bytes`` of the nonce come from the keys, and the rest of it is in each
-    record.
+    In TLS 1.2, ``implicit_bytes`` of the nonce come from the keys, and the rest of the nonce is in
+    each record.
     """
 
     is_gcm: bool

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CHANGE_CIPHER: Final = 20
 ALERT: Final = 21
 _TYPES: Final = (CHANGE_CIPHER, ALERT, HANDSHAKE, APPLICATION)
-MOST_FRAGMENT: Final = 16384 + 2048  # The limit of TLS 1.2, which is the larger one.
+MOST_FRAGMENT: Final = 16384 + 2048  # The limit of TLS 1.2, which exceeds the limit of TLS 1.3.
 MOST_HELD: Final = 4 * 1024 * 1024
 """The largest number of bytes that wait until the other direction shows which keys to use."""
 MOST_TRIES: Final = 20_000
@@ -116,12 +116,12 @@ class RecordStream:
 
     def change_keys(self) -> None:
         """Use the next keys for all later records."""
-        assert self.opener is not None  # noqa: S101 - the data that led to this was decrypted
+        assert self.opener is not None  # noqa: S101 - the data that led to this call was decrypted
         self.opener = self.opener.next()
         self._sequence = 0
 
     def _open_next(self, *, skips: bool) -> OpenedRecord | None:
-        assert self.opener is not None  # noqa: S101 - nothing is decrypted before
+        assert self.opener is not None  # noqa: S101 - decrypting begins with keys
         record = self._peek(0)
         if record is None:
             return None
@@ -164,7 +164,7 @@ class RecordStream:
 
     def _guess(self, record: TlsRecord, place: int) -> OpenedRecord | None:
         """Return the record if it can be decrypted with one of its possible numbers."""
-        assert self.opener is not None  # noqa: S101 - nothing is decrypted before
+        assert self.opener is not None  # noqa: S101 - decrypting begins with keys
         gone = self.unread - len(self._held) + place
         after = self.opener.next()
         before = self._sequence

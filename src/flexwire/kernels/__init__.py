@@ -1,11 +1,12 @@
 """Kernels: fast loops over bytes, compiled from Cython into an ordinary extension.
 
 The kernels exist only for speed, and an installation may have none. Each ``.pyx`` file is a module,
-and each ``.pxd`` file has definitions that several modules share. All kernels read bytes with the
-primitives of `cursor.pxd`. They differ in the results: Python objects (`objects_*`,
+and each ``.pxd`` file contains definitions that several modules share. All kernels read bytes with
+the primitives of `cursor.pxd`. They differ in the results: Python objects (`objects_*`,
 `record_objects_*`) or Arrow columns (`columns_*`, `records_*`). `packets`, `frames` and `pairing`
-are for captures. A kernel accepts only input that it is sure of. It refuses everything else without
-a reason. The reference executor in Python then reads that input again and produces the error.
+are for captures. A kernel accepts only input that it can process with certainty. It refuses all
+other input without a reason. The reference executor in Python then reads that input again and
+produces the error.
 
 Laws of this package:
 
@@ -93,7 +94,7 @@ def lacks_kernels() -> bool:
 
 
 def load_kernels() -> bool:
-    """Load the kernels for messages now, which takes some milliseconds.
+    """Load the kernels for messages now, which takes a few milliseconds.
 
     Returns whether there are any kernels.
 

@@ -46,8 +46,8 @@ cdef struct Side:
     int64_t index          # the index of the next frame
     int64_t sizes          # the sizes of all complete frames together
     int64_t length         # the length of the latest frame
-    # While planning: the number of missing bytes of the frame, and of bytes of its prefix that have
-    # come.
+    # While planning: how many bytes of the frame are missing, and how many bytes of its prefix have
+    # arrived.
     int64_t need
     int64_t prefix
     int64_t prefix_size

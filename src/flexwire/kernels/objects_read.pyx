@@ -55,7 +55,7 @@ cdef PyObject *make_uuid(const uint8_t *at) noexcept:
         if result == NULL:
             Py_XDECREF(number)
     if result != NULL:
-        # It has only a number and a name, which the garbage collector does not need to examine.
+        # A UUID has only a number and a name, which the garbage collector does not need to examine.
         PyObject_GC_UnTrack(result)
         field_at(result, UUID_INT)[0] = number
         field_at(result, UUID_IS_SAFE)[0] = Py_NewRef(<PyObject *> UNKNOWN)

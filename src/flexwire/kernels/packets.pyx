@@ -79,8 +79,8 @@ cdef extern from *:
 cdef enum Link:
     LINK_UNKNOWN, LINK_NULL, LINK_ETHERNET, LINK_RAW, LINK_COOKED, LINK_COOKED_2
 
-# How ticks are converted to microseconds. If this is refused, or if there are too many ticks,
-# Python objects do it.
+# How ticks are converted to microseconds. Python objects convert ticks that the kernel refuses, and
+# numbers of ticks that are too large for the kernel.
 cdef enum Ticks:
     TICKS_REFUSED, TICKS_DIVIDED, TICKS_MULTIPLIED, TICKS_SHIFTED
 

@@ -192,7 +192,7 @@ cdef Status sum_batch(Summing *summing, const Batch *batch) noexcept nogil:
     status = add_records(summing, batch, &added, 1)
     if status != DONE:
         add_records(summing, batch, &added, -1)
-        # If there are no sums and there is still no room, there never will be.
+        # Growing does not help if even an empty table has no room for this batch.
         if used == 0:
             return REFUSED
     return status

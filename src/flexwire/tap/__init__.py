@@ -1,10 +1,10 @@
 """The tap: a proxy that captures the traffic between clients and brokers.
 
 The cluster does not have to change. Clients bootstrap at the tap. If a response advertises a
-broker's address, the tap replaces it with its own address, so that the next connection also comes
-to the tap. All other bytes pass unchanged and without delay, and the capture gets the bytes that
-were really sent. `flexwire.protocol` decides which bytes are frames, and which response answers
-which request. `flexwire.capture.files.pcapng` writes captures.
+broker's address, the tap replaces it with its own address, so that the next connection also goes to
+the tap. All other bytes pass unchanged and without delay, and the capture gets the bytes that were
+really sent. `flexwire.protocol` decides which bytes are frames, and which response answers which
+request. `flexwire.capture.files.pcapng` writes captures.
 
 `flexwire.client` sends its own requests to brokers. The client and the tap use
 `flexwire.client.tls` for TLS.
@@ -12,7 +12,7 @@ which request. `flexwire.capture.files.pcapng` writes captures.
 The laws of this package (tests below `tests/`):
 
 - The capture contains the bytes that were sent, before the tap rewrites them. The tap's own remarks
-  are in comments. Otherwise it would not be evidence (`net/test_rewriting.py`,
+  are in comments. Otherwise the capture would not be evidence (`net/test_rewriting.py`,
   `net/test_stamping.py`).
 - A rehearsal removes versions and never adds one, and responses keep the order of requests, so that
   a client sees the behavior of a broker of the rehearsed release (`net/test_rehearsal_rules.py`,

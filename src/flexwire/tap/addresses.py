@@ -110,8 +110,8 @@ def rewrite_addresses(payload: bytes, request: RequestFrame, route: Route) -> by
 
     Returns None if no address changes, so that the payload is sent on unchanged. All other bytes
     remain the same, and the response is read only up to its last address. Raises `DecodeError` if
-    the response cannot be read up to there, or only in more than `MOST_WALKED` steps. Also raises
-    the errors of `parse_response`.
+    the response cannot be read up to that address, or only in more than `MOST_WALKED` steps. Also
+    raises the errors of `parse_response`.
     """
     frame = parse_response(beginning(payload), request.api_key, request.api_version)
     schema, places, paths = _advertised(frame.message_name, frame.body_version)

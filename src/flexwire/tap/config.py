@@ -2,8 +2,9 @@
 
 Each option is declared only here.
 
-A field has its type and default, and an `Option` if one command-line option sets it. A field that
-several options set together, such as ``security``, has its options in `flexwire.cli.tap`.
+A field declares its type and its default, and an `Option` if one command-line option sets the
+field. A field that several options set together, such as ``security``, has its options in
+`flexwire.cli.tap`.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def _no_tls() -> TapSecurity:
 
 @dataclass(frozen=True, slots=True)
 class TapConfig:
-    """The configuration of `flexwire.tap.Tap`. The tap explains each option.
+    """The configuration of `flexwire.tap.Tap`. `Tap` explains each option.
 
     Raises `ArgumentError` for a number that is out of its range.
     """

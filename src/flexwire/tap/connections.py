@@ -156,7 +156,7 @@ class ConnectionRunner(Protocol):
 
     @property
     def rehearsal(self) -> Rehearsal | None:
-        """The rehearsal, which may be running or over. None if there was none."""
+        """The current or the last rehearsal, or None if there was no rehearsal."""
 
     async def close(self) -> None:
         """End every connection and close the capture."""
@@ -301,7 +301,7 @@ class LocalRunner:
             log.info("the capture continues in %s", self._writer.paths[-1].name)
 
     def rehearse(self, plan: RehearsalPlan, *, quiet: bool = False) -> None:
-        """Rehearse a release with all new connections. ``quiet`` is that of `Rehearsal`.
+        """Rehearse a release with all new connections. ``quiet`` is passed to `Rehearsal`.
 
         Raises `CaptureError` if there is a capture, and no file can record the rehearsal.
         """
@@ -316,7 +316,7 @@ class LocalRunner:
 
     @property
     def rehearsal(self) -> Rehearsal | None:
-        """The rehearsal, which may be running or over. None if there was none."""
+        """The current or the last rehearsal, or None if there was no rehearsal."""
         return self._rehearsal
 
     def counts(self) -> TapStatistics:
@@ -405,7 +405,10 @@ class LocalRunner:
             return None
 
     def _say_once(self, line: str) -> None:
-        """Log a line that clients can cause many times a second. The counts have the number."""
+        """Log a line that clients can cause many times a second.
+
+        The counts contain the number of these events.
+        """
         level = logging.DEBUG
         if line not in self._said and len(self._said) < _MOST_SAID:
             self._said.add(line)

@@ -1,4 +1,4 @@
-"""The two ends of a connection through the tap. They pass bytes on immediately.
+"""The two ends of a connection through the tap. Both ends forward bytes immediately.
 
 For every piece of data, asyncio's streams wake a task, copy the piece into a buffer, and copy it
 out again. Here the relay is called with the piece itself, and may process it in several steps of
@@ -238,7 +238,10 @@ class End(asyncio.Protocol):
             self._tell()
 
     def eof_received(self) -> bool:
-        """Handle asyncio's event that no more bytes come. True keeps the other direction open."""
+        """Handle asyncio's event that no more bytes come.
+
+        Returns True to keep the other direction open.
+        """
         self._end()
         return not self._over_tls
 

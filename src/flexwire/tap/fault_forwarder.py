@@ -364,7 +364,7 @@ def _decode(payload: bytes, name: str, version: int, start: int) -> tuple[Messag
         raise FrameError(f"no release has {name} v{version}")
     schema = kind.definition.schema(version)
     if len(payload) > MOST_DECODED:
-        # A long frame may have a few records, or a million partitions.
+        # A long frame may contain a few records, or a million partitions.
         for _ in field_spans(schema, BoundedReader(payload, start, MOST_WALKED), (), to_end=True):
             pass
     body, end = kind.decode_prefix(payload, version, start)

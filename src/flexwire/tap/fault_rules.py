@@ -70,8 +70,8 @@ class Fault:
 
     ``code`` is the code of an error, ``seconds`` is the time of a delay or throttle, ``length`` is
     the number of bytes that remain of a cut frame, and ``tag`` contains the number and the bytes of
-    a tagged field. ``point`` is None for an error that is applied before the broker if possible,
-    and otherwise after it. ``text`` is the text that `parse_fault` read.
+    a tagged field. ``point`` is None for an error that is applied before forwarding if possible,
+    and otherwise after forwarding. ``text`` is the text that `parse_fault` read.
     """
 
     kind: FaultKind

@@ -45,10 +45,11 @@ class ForwardedRequests(NamedTuple):
 class PassedResponse(NamedTuple):
     """The treatment of a response: the payload to forward, and further effects.
 
-    The payload is sent after a delay of ``seconds``. If ``length`` is given, only so many bytes are
-    sent, with the length of the whole frame, and the connection is then closed. If ``silences`` is
-    true, the client gets neither this response nor any later bytes. The client's next requests are
-    read after a pause of ``muted`` seconds. ``comment`` describes the action in the capture.
+    The payload is sent after a delay of ``seconds``. If ``length`` is given, only this many bytes
+    are sent, with the length prefix of the whole frame, and the connection is then closed. If
+    ``silences`` is true, the client gets neither this response nor any later bytes. The client's
+    next requests are read after a pause of ``muted`` seconds. ``comment`` describes the action in
+    the capture.
     """
 
     payload: bytes
@@ -68,7 +69,10 @@ _NOTHING = ForwardedRequests()
 
 
 class Forwarder(Protocol):
-    """Decide which bytes go to the broker, and when. All bytes of the client pass through it."""
+    """Decide which bytes go to the broker, and when.
+
+    All bytes from the client pass through this object.
+    """
 
     holds: bool
     """True if requests wait in this object until they are complete."""
@@ -80,7 +84,7 @@ class Forwarder(Protocol):
         """Return the bytes to forward for requests that are now complete."""
 
     def beginning(self, data: bytes) -> ForwardedRequests:
-        """Return the bytes to forward of a waiting request that is too long to be kept."""
+        """Return the bytes to forward from a waiting request that is too long to be kept."""
 
     def rest(self, data: bytes) -> bytes:
         """Return the bytes to forward among those that will not become a complete request."""

@@ -40,7 +40,7 @@ _RETRY_SECONDS: Final = 1.0
 class Listener:
     """Accept clients at an IP address until closed. Call ``accepted`` with each socket.
 
-    With port 0, any free port is used. Raises `OSError` if it cannot listen.
+    With port 0, any free port is used. Raises `OSError` if listening fails.
     """
 
     def __init__(self, host: str, port: int, accepted: Callable[[socket.socket], None]) -> None:
@@ -79,7 +79,7 @@ class Listener:
 async def resolve_host(address: HostPort) -> str:
     """Return the IP address of a host to listen at.
 
-    Raises `OSError` or `ValueError` without one.
+    Raises `OSError` or `ValueError` if the host has no IP address.
     """
     addresses = await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
     # IPv4 is preferred, because a client that knows only the name will try IPv4 sooner or later.
@@ -134,7 +134,7 @@ def parse_port_range(text: str) -> PortRange:
 
 
 class StablePorts:
-    """The ports for brokers' addresses in a range. A file keeps them the same in every run.
+    """The ports for brokers' addresses in a range. A file keeps the ports the same in every run.
 
     A new address gets the lowest port that no other address has. Ports in the file that are outside
     the range are forgotten. Raises `TapError` for a file that cannot be read or has other content.
@@ -216,8 +216,9 @@ class Listeners:
     """Listen at one host, at a separate port for each broker, until closed.
 
     The ports for brokers come after the first port. If such a port is in use, any free port is
-    used. With ``stable`` ports, the ports are in that range, and are the same in the next run.
-    ``accepted`` is called with the socket of every client, and the broker for its port.
+    used. With ``stable`` ports, the listeners use the ports of that range, and the same ports in
+    the next run. ``accepted`` is called with the socket of every client, and the broker for its
+    port.
     """
 
     def __init__(self, accepted: Callable[[socket.socket, HostPort], None]) -> None:

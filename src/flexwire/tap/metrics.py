@@ -62,11 +62,11 @@ class TapStatistics:
     request_bytes: int = 0
     response_bytes: int = 0
     not_requests: int = 0
-    """Frames of clients that are not requests with a known api key. They are passed on."""
+    """Frames of clients that are not requests with a known api key. They are forwarded."""
     not_frames: int = 0
-    """How often a direction of a connection stopped containing frames. Its bytes are passed on."""
+    """How often a direction of a connection stopped containing frames. Its bytes are forwarded."""
     unpaired: int = 0
-    """Responses without their request, or too short to be responses. They are passed on."""
+    """Responses without their request, or too short to be responses. They are forwarded."""
     gssapi: int = 0
     """GSSAPI logins that began. They work only if the tap has the broker's own name."""
     withheld: int = 0
@@ -74,7 +74,7 @@ class TapStatistics:
     rewritten: int = 0
     """Responses in which an advertised address was replaced."""
     undecodable: int = 0
-    """Responses that may advertise addresses but did not decode. They are passed on unchanged."""
+    """Responses that may advertise addresses but did not decode. They are forwarded unchanged."""
     too_long_to_rewrite: int = 0
     """Frames that were forwarded before they were complete, because too much was held."""
     not_rerouted: int = 0
@@ -97,7 +97,8 @@ class TapStatistics:
     rehearsed_narrowed: int = 0
     """ApiVersions requests whose response lost versions that the rehearsed release lacks."""
     rehearsed_sent_on: int = 0
-    """ApiVersions requests in a version that brokers lack, forwarded in the brokers' highest one.
+    """ApiVersions requests in a version that brokers lack, forwarded in the brokers' highest
+    version.
     """
     rehearsed_unsupported: int = 0
     """ApiVersions requests that the tap refused, because the rehearsed release lacks their version.
@@ -107,9 +108,9 @@ class TapStatistics:
     faults: int = 0
     """Requests and responses to which a fault was applied, as requested."""
     faults_impossible: int = 0
-    """Frames that match a fault but were passed on unchanged. The capture says why."""
+    """Frames that match a fault but were forwarded unchanged. The capture says why."""
     capture_failures: int = 0
-    """Frames that were passed on but are not in the capture, because it could not be written, or
+    """Frames that were forwarded but are not in the capture, because it could not be written, or
     because a file was deleted while it was written.
     """
     shortened_frames: int = 0
@@ -130,13 +131,13 @@ class TapStatistics:
     removed_bytes: int = 0
     """The total size of the capture files that were removed."""
     unsampled_connections: int = 0
-    """Connections that were passed on and not captured, as requested."""
+    """Connections that were forwarded and not captured, as requested."""
     unsampled_frames: int = 0
     """Frames on unsampled connections. Bytes that are not frames count in pieces."""
     unsampled_bytes: int = 0
     """The bytes on unsampled connections."""
     filtered_frames: int = 0
-    """Frames that were passed on and not captured because of a filter."""
+    """Frames that were forwarded and not captured because of a filter."""
     filtered_bytes: int = 0
     """The bytes of frames that were not captured because of a filter."""
     live_readers_dropped: int = 0
@@ -145,7 +146,7 @@ class TapStatistics:
     """Connections closed by a defect in the tap. The log contains the traceback."""
 
     def count_stamped(self, reasons: Iterable[str | None]) -> None:
-        """Count requests if the tap stamps, by the reason for not stamping each, or none."""
+        """Count requests by the reason why they were not stamped, or as stamped if it is None."""
         for reason in reasons:
             name = reason or "stamped"
             setattr(self, name, getattr(self, name) + 1)
@@ -250,7 +251,7 @@ class MetricsPort:
     async def start(self, render: Callable[[], bytes]) -> None:
         """Begin to answer requests with the result of ``render``.
 
-        Raises `TapError` if it cannot listen, or if the address is not a loopback address and
+        Raises `TapError` if listening fails, or if the address is not a loopback address and
         ``beyond_loopback`` is false.
         """
         self._render = render

@@ -72,7 +72,7 @@ class _WorkerHandle:
 
 
 class ProcessRunner:
-    """Run connections in several processes. ``port_for`` is that of `LocalRunner`."""
+    """Run connections in several processes. ``port_for`` is the same as for `LocalRunner`."""
 
     def __init__(self, config: TapConfig, port_for: Callable[[HostPort], int | None]) -> None:
         keep, count = config.keep, config.processes
@@ -147,7 +147,7 @@ class ProcessRunner:
             self._say(worker, {"rotate": True})
 
     def rehearse(self, plan: RehearsalPlan) -> None:
-        """Make all processes rehearse a release. They choose the same clients."""
+        """Make all processes rehearse a release. All processes choose the same clients."""
         self._config = dataclasses.replace(self._config, rehearsal=plan)
         self._rehearsal = Rehearsal(plan, self._config.only)
 
@@ -163,7 +163,7 @@ class ProcessRunner:
 
     @property
     def rehearsal(self) -> Rehearsal | None:
-        """The rehearsal of all processes, which may be running or over."""
+        """The current or the last rehearsal of all processes, or None."""
         return self._rehearsal
 
     async def close(self) -> None:
@@ -262,7 +262,7 @@ class ProcessRunner:
         self._send(worker)
 
     def _send(self, worker: _WorkerHandle) -> None:
-        """Send waiting messages. The others are sent when the process has read these."""
+        """Send waiting messages, as many as the process can receive at the moment."""
         loop = asyncio.get_running_loop()
         while worker.waiting and not worker.gone.is_set():
             data, client = worker.waiting[0]
@@ -405,7 +405,8 @@ class ProcessRunner:
 
 def _start(process: BaseProcess) -> None:
     """Start a process that gets no signals until it ignores them, as `run_worker` does."""
-    # A process allows signals when it starts, and the signals would arrive below.
+    # Starting the resource tracker unblocks signals, so the tracker starts before signals are
+    # blocked.
     resource_tracker.ensure_running()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED_SIGNALS)
     try:

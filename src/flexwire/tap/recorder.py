@@ -172,7 +172,7 @@ def is_sampled(share: float) -> bool:
 
 @dataclass(slots=True)
 class NoCapture:
-    """Replace the capture of a connection that is not captured: only count."""
+    """Stands in for the capture of a connection that is not captured, and only counts."""
 
     statistics: TapStatistics
 

@@ -66,10 +66,10 @@ class RehearsalPlan:
 
     ``release`` is a final release in the catalog, such as "4.4". The rehearsal applies to a
     ``share`` of all clients, chosen by address and client id. It ends after ``seconds``, or when
-    more than ``most_failed`` clients were refused. None means that there is no limit. ``read``
-    contains the versions of ApiVersions that the brokers read. `flexwire.tap.Tap` requests these
-    versions when it starts. Raises `ArgumentError`, and `UnknownMessageError` for a release that
-    the catalog lacks.
+    more than ``most_failed`` clients were refused. For both limits, None means that there is no
+    limit. ``read`` contains the versions of ApiVersions that the brokers read. `flexwire.tap.Tap`
+    requests these versions when it starts. Raises `ArgumentError` for an invalid value, and
+    `UnknownMessageError` for a release that the catalog lacks.
     """
 
     release: str
@@ -123,7 +123,7 @@ class Rehearsal:
     def takes(self, host: str, client_id: str | None) -> bool:
         """Return whether the rehearsal applies to a client.
 
-        Each process and run decides the same.
+        All processes and all runs choose the same clients.
         """
         if self.over is not None or not self._only.takes_client(client_id):
             return False
@@ -231,7 +231,8 @@ class RehearsingForwarder:
             request = read_request(beginning(payload))
         except (FrameError, CodecError):
             return ForwardedRequests(data)
-        # An ApiVersions request is never so long. Its body cannot be read, so it is refused.
+        # An ApiVersions request is never this long. Its body cannot be read, so the request is
+        # refused.
         if self._decide(request, payload) not in {"closed", "sent on"}:
             return ForwardedRequests(data)
         self._close(request)
@@ -402,9 +403,9 @@ def _keep_unknown(old: Message, new: Message) -> None:
 def narrow(payload: bytes, version: int, sent_version: int, release: str) -> bytes:
     """Return a broker's list of versions, without those that the release does not offer.
 
-    The list is the response to a request that came in ``version`` and was forwarded in
+    The list is the response to a request that arrived in ``version`` and was forwarded in
     ``sent_version``. The result is encoded in ``version``. All other bytes remain the same. Raises
-    `FlexwireError` if the response cannot be read, or is not written in Kafka's way.
+    `FlexwireError` if the response cannot be read, or is not encoded in the same way as by Kafka.
     """
     frame = parse_response(beginning(payload), api_key_of(NEGOTIATES), sent_version)
     if len(payload) > MOST_DECODED:

@@ -63,7 +63,7 @@ class _TakenResponses:
     """Responses that arrived together, with their turns and the payloads that must still be sent.
 
     The first ``sent`` of them were already sent, or will not be sent. ``comments`` contains one
-    comment for each, or is empty.
+    comment for each response, or is empty.
     """
 
     turns: list[Turn] = field(default_factory=list)
@@ -73,14 +73,14 @@ class _TakenResponses:
 
 
 class Relay:
-    """Pass the bytes of a connection on in both directions, until one side ends it.
+    """Forward the bytes of a connection in both directions, until one side ends it.
 
     Bytes are forwarded when they arrive, before anything else is done with them. The slower side
     slows down the other one. Only two kinds of frames are held until they are complete: responses
     that may advertise addresses, and frames that ``passing`` holds. The tap's own response is sent
     after the responses to all earlier requests. The capture gets every frame as its sender sent it,
     before any change, and the bytes of a truncated frame. If the bytes in a direction are not
-    frames, they are passed on and captured in the pieces in which they arrive.
+    frames, they are forwarded and captured in the pieces in which they arrive.
 
     If a client ends its direction (half-close), it still gets the broker's remaining responses. If
     a broker ends its direction, the connection ends, because no more requests would be answered.
@@ -132,7 +132,7 @@ class Relay:
         self._over = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
-        """Pass bytes on until the connection ends and all captured bytes are written."""
+        """Forward bytes until the connection ends and all captured bytes are written."""
         client, broker = self._client, self._broker
         was_reset = False
         try:
@@ -191,7 +191,7 @@ class Relay:
         return len(data)
 
     def _let_go(self, at_us: int) -> None:
-        """Pass on and capture the bytes of a held response that turned out not to be a frame."""
+        """Forward and capture the bytes of a held response that turned out not to be a frame."""
         pending = self._responses.pending
         self._client.write(pending[self._passed_on :])
         self._record_piece("response", pending, at_us)
@@ -264,7 +264,7 @@ class Relay:
             self._finish()
 
     def _skip_request(self, data: bytes, at_us: int) -> bytes:
-        """Pass on the bytes of a request that is not kept. Return the bytes after it."""
+        """Forward the bytes of a request that is not kept. Return the bytes after it."""
         over, rest = self._requests.skip(data)
         self._broker.write(self._passing.rest(data[: len(data) - len(rest)]))
         if over is not None:
@@ -279,7 +279,10 @@ class Relay:
         return self._conversation.damaged_request(frame.payload, _SHORTENED, is_placed=True)
 
     def _say_once(self, kind: str, reason: str) -> None:
-        """Log an event that a peer can cause with every few bytes. The counts have the number."""
+        """Log an event that a peer can cause with every few bytes.
+
+        The counts contain the number of these events.
+        """
         level = logging.DEBUG if kind in self._said else logging.WARNING
         self._said.add(kind)
         self._saying.say(level, kind, f"{self.name}: {kind}: {reason}")
@@ -377,7 +380,7 @@ class Relay:
         self._close_if_due()
 
     def _take_each(self, payloads: Sequence[bytes], begun: int) -> _TakenResponses:
-        """Process complete responses. ``begun`` bytes of the first one were sent to the client."""
+        """Process complete responses. ``begun`` bytes of the first were already sent."""
         taken = _TakenResponses()
         for number, payload in enumerate(payloads):
             turn = self._conversation.response(payload)
@@ -434,7 +437,7 @@ class Relay:
         self._responses.shorten()
 
     def _skip_response(self, data: bytes, at_us: int) -> bytes:
-        """Pass on the bytes of a response that is not kept. Return the bytes after it."""
+        """Forward the bytes of a response that is not kept. Return the bytes after it."""
         over, rest = self._responses.skip(data)
         self._client.write(data[: len(data) - len(rest)])
         self._passed_on = self._responses.pending_length
@@ -482,7 +485,7 @@ class Relay:
         return passed._replace(payload=self._rewritten(passed.payload, request))
 
     def _rewritten(self, payload: bytes, request: RequestFrame) -> bytes:
-        """Return a response with the tap's addresses. It is unchanged if it has no such address."""
+        """Return a response with the tap's addresses. Other responses stay unchanged."""
         try:
             replaced = rewrite_addresses(payload, request, self._route)
         except FlexwireError as error:

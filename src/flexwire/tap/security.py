@@ -48,8 +48,8 @@ class UpstreamTls:
     """The authorities that the tap trusts for brokers, and the tap's own certificate, if any.
 
     A broker's certificate must be valid for the name that the broker advertises. For the first
-    address, it must be valid for ``name``, if the tap connects to another address (such as
-    ``127.0.0.1``).
+    address, the certificate must be valid for ``name`` if the tap connects to another address (such
+    as ``127.0.0.1``).
     """
 
     ca: Path | None = None
@@ -135,7 +135,7 @@ class TapContexts:
     def name_asked_for(self, connection: object) -> str | None:
         """Return the host name that a client requested (SNI).
 
-        The client reaches the tap under it.
+        The client reaches the tap under this name.
         """
         return None if connection is None else self._names.get(connection)
 
@@ -177,7 +177,7 @@ _NAME: Final = "flexwire throwaway"
 
 
 class ThrowawayCa(NamedTuple):
-    """A throwaway authority: its certificate for clients, and the tap's own with its key."""
+    """A throwaway authority: its certificate for clients, and the tap's own certificate and key."""
 
     ca: Path
     certificate: Path
@@ -199,8 +199,8 @@ def make_throwaway_ca(directory: Path, hosts: Iterable[str]) -> ThrowawayCa:
 
     The authority's own key is not stored. Files of an earlier run are reused if they are valid for
     these hosts, so that clients need no new files. Only their owner can read them. Either all three
-    files are made or none. No file is overwritten, and no link is followed. Raises `TlsError`, and
-    `MissingExtraError` without the package cryptography.
+    files are created or none. No file is overwritten, and no link is followed. Raises `TlsError`,
+    and `MissingExtraError` without the package cryptography.
     """
     from flexwire.tap.authority import Authority, holds_for  # noqa: PLC0415 - cryptography may be missing
 

@@ -83,7 +83,7 @@ class Tap:
 
     With ``security`` the tap listens with TLS on every listener, and connects with TLS to every
     broker, checking the name that the broker advertises. The capture is then plain text, by default
-    without credentials. Without it, TLS is passed on and captured, but not decrypted: see
+    without credentials. Without ``security``, TLS is forwarded and captured, but not decrypted: see
     `TapStatistics.tls`.
 
     The tap's listeners are advertised with ``advertised_host``, or with the name that the client
@@ -91,17 +91,17 @@ class Tap:
     the broker's name and port, use ``keep_addresses`` to leave addresses unchanged.
 
     At most ``most_held`` bytes of incomplete frames are held, for all connections together. Beyond
-    this limit, frames pass and the capture has only their beginning. These frames and their missing
-    bytes are counted (`TapStatistics.shortened_frames`).
+    this limit, frames pass, but the capture contains only their beginning. These frames and their
+    missing bytes are counted (`TapStatistics.shortened_frames`).
 
     With port 0 in ``listen``, any free port is used. ``out`` is a directory. ``max_bytes`` is the
-    size of one capture file, and ``keep`` limits the files of this run in it. With ``ports``, the
-    listeners for brokers are in that range. A file in ``out`` makes them use the same ports in the
-    next run. ``sample`` is the share of connections to capture, each of them completely, and
-    ``only`` selects some of their frames. Each file says this. ``stamping`` adds tags to the
-    headers of requests that are sent on. Comments in the capture have these tags, next to the
-    client's own bytes. ``rehearsal`` gives a release. Clients get the versions of this release
-    instead of the brokers' versions. ``faults`` break requests on purpose. With an empty
+    size of one capture file, and ``keep`` limits the files of this run in that directory. With
+    ``ports``, the listeners for brokers are in that range. A file in ``out`` makes them use the
+    same ports in the next run. ``sample`` is the share of connections to capture, each of them
+    completely, and ``only`` selects some of their frames. Each file records both. ``stamping`` adds
+    tags to the headers of requests that are sent on. Comments in the capture contain these tags,
+    next to the client's own bytes. ``rehearsal`` gives a release. Clients get the versions of this
+    release instead of the brokers' versions. ``faults`` break requests on purpose. With an empty
     `FaultPlan`, faults may be added while the tap runs (`add_fault`). With several ``processes``,
     each process handles some of the clients and writes its own capture files. A script that starts
     such a tap must be importable by `multiprocessing`.
@@ -132,7 +132,7 @@ class Tap:
     async def start(self) -> None:
         """Begin to listen for clients.
 
-        Raises `TapError` if it cannot listen, `TlsError` for certificates and keys, and
+        Raises `TapError` if the tap cannot listen, `TlsError` for certificates and keys, and
         `CaptureError` for the directory.
         """
         config = self._config
@@ -200,7 +200,7 @@ class Tap:
 
     @property
     def rehearsal(self) -> Rehearsal | None:
-        """The rehearsal, which may be running or over. None if there was none."""
+        """The current or the last rehearsal, or None if there was no rehearsal."""
         return self._carrier.rehearsal
 
     def end_rehearsal(self, reason: str = "on request") -> None:
@@ -208,7 +208,7 @@ class Tap:
         self._carrier.end_rehearsal(reason)
 
     def add_fault(self, fault: Fault | str) -> None:
-        """Add one fault for all connections. A text is read by `parse_fault`.
+        """Add one fault for all connections. A string is parsed by `parse_fault`.
 
         Raises `ArgumentError` for a string that is not a fault, for too many faults, for a tap that
         was started without ``faults`` or that adds header tags, and during a rehearsal.

@@ -3,7 +3,7 @@
 A connection sends messages (`tests.capture.exchanges`), and TCP cuts its streams into segments. The
 network and the capture lose, repeat and reorder packets. The remaining packets are written to
 files. A seed and a `Shape` determine everything. Packets and files have separate random sources, so
-shapes that differ only in their files hold the same packets.
+shapes that differ only in their files contain the same packets.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Shape:
     ip: tuple[int, ...] = (4,)
     segment: tuple[int, int] = (200, 1448)  # payload bytes, at most, of each connection from to
     joined: float = 0.5  # frames that share a segment with the next frame
-    acks: float = 0.3  # segments that have an acknowledgement packet of their own
+    acks: float = 0.3  # segments that are acknowledged by a separate packet
     options: float = 0.0  # connections whose packets carry TCP options
     reuse: float = 0.0  # connections that reuse the ports of an earlier one
     reset: float = 0.0

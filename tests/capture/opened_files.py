@@ -1,4 +1,4 @@
-"""Counts the files that a reader has open."""
+"""Count the files that a reader has open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read packets that end at a protected page into columns that end at one too.
+"""Read packets that end at a protected page into columns that also end at a protected page.
 
 ``python -m tests.capture.packets_guard ROUNDS [--lie input|rows]``: with ``--lie`` the kernel is
 told that there are more bytes or rows than exist. The crash shows that the protected pages work.

@@ -42,7 +42,7 @@ class LoggingBroker:
         with self.path.open("ab") as file:
             file.write(self._data[self.at : until])
         self.at = max(self.at, until)
-        # A change within one tick of the file system's clock must not look like none.
+        # A change within one tick of the file system's clock must not go unnoticed.
         self.tick += 1
         os.utime(self.path, ns=(10**18 + self.tick, 10**18 + self.tick))
 
@@ -52,7 +52,7 @@ class LoggingBroker:
         self.write(end if self.at and end else self.at)
 
     def rotate(self) -> None:
-        """Rename the log, if it can be recognised by its content."""
+        """Rename the log, if its content identifies it."""
         self.end_line()
         if self.path.exists() and b"Completed request:" in self.path.read_bytes():
             self.rotations += 1

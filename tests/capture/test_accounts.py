@@ -70,7 +70,7 @@ def hold_account(one: CapturedConnection, frames: list[CapturedFrame]) -> None:
 
 
 def talk(first: int, client: int, server: int) -> list[Segment]:
-    """Return requests and responses with acknowledgements, starting at these sequence numbers."""
+    """Return requests and responses with acknowledgments, starting at these sequence numbers."""
     sent = []
     for number in range(first, first + FRAMES):
         asked, answered = request(number), response(number)

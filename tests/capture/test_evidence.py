@@ -292,7 +292,7 @@ def test_any_bytes_are_judged(request_: bytes, response: bytes, opened: bool) ->
 def test_a_header_like_kafkas_needs_a_body_like_kafkas() -> None:
     noise = random.Random(3)
     decoded = sum(sent(_small_fields(noise, 200)).is_kafka for _ in range(200))
-    # Every frame has a header like Kafka's, and in every third one the version is a released one.
+    # Every frame has a header like Kafka's, and every third frame has a released version.
     assert decoded == 0
 
 

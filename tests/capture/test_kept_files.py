@@ -1,4 +1,4 @@
-"""A writer keeps no more files than requested, and each of them is whole."""
+"""A writer keeps no more files than requested, and each kept file is whole."""
 
 from __future__ import annotations
 

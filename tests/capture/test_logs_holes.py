@@ -37,8 +37,8 @@ def records(offsets: list[int]) -> list[Record]:
 def damaged(drawn: random.Random, share: float) -> tuple[list[MadeSegment], set[int], set[int]]:
     """Make a log from which records were removed as compaction does.
 
-    Return also its offsets, and the offsets that may be reported as missing: all offsets of each
-    batch that lacks a record.
+    Also return the log's offsets, and the offsets that may be reported as missing: all offsets of
+    each batch that lacks a record.
     """
     made, at, there, doubtful = [], 0, set[int](), set[int]()
     for _ in range(drawn.randint(1, 4)):

@@ -89,7 +89,7 @@ def test_what_is_written_reads_back(
                 (size, at) for to, way, size, at in sent if (to, way) == (number, direction)
             ]
             mine = [one for one in of(found, direction) if f":{50000 + number}>" in one.connection]
-            # The reader takes two consecutive empty frames as damage.
+            # The reader treats two consecutive empty frames as damage.
             if any(a[0] == b[0] == 0 for a, b in pairwise(expected)):
                 continue
             assert [one.error for one in mine] == [None] * len(mine)

@@ -43,7 +43,7 @@ def run(job: Coroutine[None, None, T]) -> T:
 
 
 def free_ports(count: int = 1) -> int:
-    """Return the first of this many consecutive free ports, which also stay free.
+    """Return the first of this many consecutive free ports, which also remain free.
 
     Systems assign other ports to clients without a port: those from 32768 or 49152.
     """
@@ -72,7 +72,7 @@ async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncI
         task = asyncio.create_task(handle(reader, writer))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
-        # A task that is cancelled before it starts closes nothing.
+        # A task that is canceled before it starts closes nothing.
         task.add_done_callback(lambda _: writer.close())
 
     server = await asyncio.start_server(accept, LOOPBACK, 0, ssl=tls)
@@ -159,7 +159,7 @@ async def tapped(
 
 
 async def settled(condition: Callable[[], bool]) -> None:
-    """Wait until the tap has noticed; the wait is limited only by the test's own timeout."""
+    """Wait until the tap has noticed an event. Only the test's own timeout limits the wait."""
     while not condition():  # noqa: ASYNC110  # counts have no events
         await asyncio.sleep(0.002)
 

@@ -49,7 +49,7 @@ def test_a_client_that_closes_before_its_answer_has_not_reset(
         await reader.readexactly(len(frame(asking(b""))))
         await gone.wait()
         if polite:
-            assert await reader.read() == b""  # the tap has passed on the client's end
+            assert await reader.read() == b""  # the tap has forwarded the client's end
         while not writer.transport.is_closing():
             writer.write(answer)
             await writer.drain()

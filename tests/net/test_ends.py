@@ -1,4 +1,4 @@
-"""One end of a connection passes on everything in order, and buffers no more than it must."""
+"""One end of a connection forwards everything in order, and buffers no more than it must."""
 
 from __future__ import annotations
 

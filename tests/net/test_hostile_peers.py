@@ -44,7 +44,7 @@ MIB = 1024 * 1024
 FRAME_LIMIT = 8 * MIB
 BODY = FRAME_LIMIT - 1000
 # The limit for one step of the event loop, in CPU seconds. Decoding the densest frame of this size
-# takes seven.
+# takes seven seconds.
 LONGEST_STEP = 1.0
 HIDING = sorted({one.message_name for one in CREDENTIALS})
 REQUESTS = [name for name in HIDING if name.endswith("Request")]

@@ -110,7 +110,7 @@ def test_a_port_that_is_taken_is_replaced_and_a_full_range_is_said(
         nowhere = HostPort(LOOPBACK, 1)
         async with tapped(nowhere, tmp_path, ports=ports) as tap:
             assert tap.listeners[ONE].port == first
-            # The running tap uses the port, so the next tap takes another one and keeps that.
+            # The running tap uses the port, so the next tap uses and keeps another port.
             async with tapped(nowhere, tmp_path, ports=ports) as second:
                 assert second.listeners[ONE].port == first + 1
         assert await advertised(tmp_path, ports, ONE) == {ONE: first + 1}

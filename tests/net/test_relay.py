@@ -54,7 +54,7 @@ def answering(body: bytes, *, correlation_id: int = 7) -> bytes:
 
 @pytest.mark.parametrize("size", [0, 1, 1000, CHUNK_BYTES - 20, CHUNK_BYTES, 3 * CHUNK_BYTES + 5])
 def test_bytes_go_through_unchanged_and_into_the_capture(size: int, tmp_path: Path) -> None:
-    # Until the first answer, a tap keeps little.
+    # A tap buffers little data until the first answer.
     bodies = [b"", *[RANDOM.randbytes(size)] * 3]
     asked = b"".join(frame(asking(body)) for body in bodies)
     answered = b"".join(frame(answering(body)) for body in bodies)

@@ -1,4 +1,4 @@
-"""A tap with TLS passes traffic on, reaches the brokers, and names the principal."""
+"""A tap with TLS forwards traffic, reaches the brokers, and names the principal."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 def test_bytes_go_through_unchanged_and_are_captured_in_plain(
     sides: str, size: int, made: Made, tmp_path: Path
 ) -> None:
-    # Until the first answer, a tap buffers little.
+    # A tap buffers little data until the first answer.
     bodies = [b"", *[RANDOM.randbytes(size)] * 3]
     asked = b"".join(frame(asking(body)) for body in bodies)
     answered = b"".join(frame(answering(body)) for body in bodies)

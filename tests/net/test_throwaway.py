@@ -1,4 +1,4 @@
-"""A throwaway authority is made once, is valid for a week, and its key is not stored."""
+"""A throwaway authority is created once and is valid for a week. Its key is not stored."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_second_run_takes_what_the_first_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["ca.pem", "tap.pem", "tap.key"])
 @pytest.mark.parametrize("kind", ["file", "link", "dangling link"])
 def test_nothing_is_written_over_and_no_link_followed(kind: str, name: str, tmp_path: Path) -> None:
-    """All three files are written or none, whichever of them exists already."""
+    """Either all three files are written or none, whichever files already exist."""
     directory, other = tmp_path / "made", tmp_path / "other"
     directory.mkdir()
     if kind != "dangling link":
@@ -86,7 +86,7 @@ def test_a_key_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
 
 
 def test_a_tap_on_all_interfaces_has_the_names_of_its_machine() -> None:
-    assert set(listener_names("0.0.0.0")) > {"localhost", "127.0.0.1"}  # noqa: S104 - that is the case
+    assert set(listener_names("0.0.0.0")) > {"localhost", "127.0.0.1"}  # noqa: S104 - the test needs this address
     assert listener_names("tap.example") == ("tap.example",)
 
 

@@ -252,7 +252,7 @@ def test_what_does_not_decode_is_filled(keep: int) -> None:
     payload = whole[: start + keep]
     head = parse_request(payload).body_offset
     assert turned(payload) == payload[:head] + b"*" * (len(payload) - head)
-    # A length that exceeds the bytes.
+    # A length that exceeds the remaining bytes.
     reply = response_payload(AUTHENTICATE, 0, b"\0\0\xff\xff\0\0\x10\0" + SECRET)
     assert SECRET not in answered(AUTHENTICATE, 0, reply)
     assert answered(AUTHENTICATE, 0, reply).startswith(reply[:4])

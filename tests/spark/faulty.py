@@ -166,7 +166,7 @@ class Store(OutputDirectory):
 
     @property
     def path(self) -> None:
-        """Return None, because no program opens it by a path."""
+        """Return None, because no program opens this place by a path."""
         return
 
     def put(self, file: Path, name: str) -> None:

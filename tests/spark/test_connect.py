@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
 SHAPE = EVERYTHING
-# A separate process, because a process with a classic session cannot have another kind.
+# A process with a classic session cannot have another kind of session.
 CLIENT = """
 import json, sys
 from pyspark.errors import PySparkAttributeError

@@ -293,7 +293,7 @@ def test_one_that_is_killed_before_the_ledger_is_not_in(
     if after < 6:
         add_some(monkeypatch, anywhere, "two", after)
     else:
-        # All tables have its rows, but the ledger does not list it.
+        # All tables contain the rows of "two", but the ledger does not list that analysis.
         with ended(monkeypatch, DeltaLedger, "change", 0), pytest.raises(Killed):
             analyze(anywhere, "two")
         assert plain(anywhere) == ["one", "two"]

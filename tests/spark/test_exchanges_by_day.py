@@ -105,7 +105,7 @@ def total(name: str, told: Told, parts: DataFrame, spark: SparkSession) -> list[
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_sums_of_days_say_what_all_rows_say(spark: SparkSession, name: str) -> None:
-    """Neighbouring days are read separately, and each kind of half occurs."""
+    """Neighboring days are read separately, and each kind of half occurs."""
     for search in range(times(1)):
         told = drawn(search)
         with set_for_answers(spark, is_small=True):

@@ -89,7 +89,7 @@ def _classic(told: Told) -> None:
     group.leave("b", "poll timeout")
     group.beat("a", 4, REBALANCE_IN_PROGRESS)
     group.join("a", 5, "a")
-    # 6: "c" comes from a captured connection, with an id that nobody saw assigned.
+    # 6: "c" comes from a captured connection, with an id whose assignment was not captured.
     group.beat("a", 5, REBALANCE_IN_PROGRESS)
     group.join("c", 6, "ac")
     group.join("a", 6, "ac")

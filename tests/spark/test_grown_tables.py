@@ -418,7 +418,7 @@ def test_the_bytes_of_a_chargeback_are_those_of_the_frames(
     }
     frames = given.tables.frames.where("outcome <> 'not Kafka'")
     assert charged == dict(frames.groupBy("direction").agg(F.sum("size")).collect())
-    # No part of it is negative, so nothing is counted twice.
+    # No row is negative, so nothing is counted twice.
     assert min(min(row.requests, row.sent_bytes, row.received_bytes) for row in rows) >= 0
 
 

@@ -75,7 +75,7 @@ def test_what_spark_cannot_do_is_told_in_a_line_with_its_stage(
 # This is Python's own output; Java and its workers, which may end later, use the other stream.
 _SAID = "import sys; sys.stderr = sys.stdout"
 
-# In this task, Java must make a value that does not fit into a heap of this size.
+# In this task, Java must create a value that does not fit into a heap of this size.
 _LARGE = f"""
 {_SAID}
 from flexwire.errors import AnalysisError

@@ -128,7 +128,7 @@ def summed(make: Any, batches: Iterable[pa.RecordBatch]) -> Any:
 
 
 def merged(make: Any, batches: list[pa.RecordBatch], source: random.Random) -> Any:
-    """Return the total of neighbouring sums, pickled as in tasks and merged in any order."""
+    """Return the total of neighboring sums, pickled as in tasks and merged in any order."""
     parts = cut(batches, source)
     tasks = []
     while parts:

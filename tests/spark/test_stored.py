@@ -35,7 +35,10 @@ class Killed(BaseException):
 
 @dataclass(frozen=True)
 class Ending(Store):
-    """A store that fails after this many changes; with ``does``, the failing one takes effect."""
+    """A store that fails after this many changes.
+
+    With ``does``, the failing change takes effect.
+    """
 
     calls: list[int] = field(default_factory=lambda: [1 << 30])
     error: type[BaseException] = Killed

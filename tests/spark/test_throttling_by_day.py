@@ -49,7 +49,7 @@ def total(told: Told, found: pa.Table, spark: SparkSession) -> list[Any]:
 @pytest.mark.long
 @pytest.mark.parametrize("groups", [2, 5])
 def test_the_sums_of_days_say_what_all_rows_say(spark: SparkSession, groups: int) -> None:
-    """Neighbouring days are read separately."""
+    """Neighboring days are read separately."""
     for search in range(times(1)):
         told = made(search)
         with set_for_answers(spark, is_small=True):

@@ -111,9 +111,9 @@ def test_joining_keeps_every_row_and_makes_one_file_a_day(
     before = rows(out), rows(out, MESSAGE)
     compact(out)
     assert (rows(out), rows(out, MESSAGE)) == before
-    # There is one file for each day, and the last analysis, which can still be removed.
+    # There is one file for each day, and one for the last analysis, which can still be removed.
     assert [len(files(out, name)) for name in ("frames", MESSAGE, "connections")] == [3, 3, 3]
-    # Joined files are joined again only after enough new files have come.
+    # Joined files are not joined again until enough new files have been added.
     assert not [*to_join(out)]
     append_hours(out, 1, NOON + 21 * HOUR)
     assert not [*to_join(out)]
@@ -178,7 +178,7 @@ def test_appends_cost_the_same_however_many_are_in(out: OutputDirectory) -> None
 
 
 def commits_to_read(out: OutputDirectory, name: str) -> int:
-    """Return how many commits have come since a table's last checkpoint."""
+    """Return the number of commits since a table's last checkpoint."""
     log = out.child(f"tables/{name}/_delta_log")
     last = (
         json.loads(log.read("_last_checkpoint"))["version"]

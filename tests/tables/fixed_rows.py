@@ -1,4 +1,4 @@
-"""``python -m tests.tables.fixed_rows DIRECTORY``: write the rows and facts of captures to keep.
+"""``python -m tests.tables.fixed_rows DIRECTORY``: write captures' expected rows and facts.
 
 `tests/vectors/captures` has small captures, each with the kept result of its analysis. The results
 were written once, when an older analysis (Spark joins over Python objects, since removed) agreed

@@ -54,7 +54,7 @@ def test_sizes_stand_where_the_bytes_stood(name: str) -> None:
     raws = [*bodies(name, range(8))]
     random.Random(name).shuffle(raws)
     frames = [frame(name, raw, version, n) for n, (raw, version) in enumerate(raws)]
-    # If a body does not decode, it is null.
+    # A body that does not decode becomes null.
     frames[3]["payload"] = frames[3]["payload"][:-1]
     rows = message_rows(batch(frames), name)
     found = message_rows(batch(frames), name, record_bytes=False)

@@ -52,7 +52,7 @@ def test_each_batch_and_each_damaged_byte_comes_once(
     for turn in range(30):
         for _ in range(chance.randint(0, 4)):
             if chance.random() < 0.2:
-                # No broker continues after it, but a disk may still have it.
+                # No broker continues a log after such bytes, but a disk may still contain them.
                 segment.data += GARBAGE
             count = chance.randint(1, 5)
             segment.add(plain(offset, count, TIME + offset, bytes(chance.randint(0, 90))))

@@ -1,6 +1,7 @@
 """A saved state has every attribute and no secret, and a damaged state is refused.
 
-`test_going_on.py` checks that an analysis continues from it as if it had never ended.
+`test_going_on.py` checks that an analysis continues from a saved state as if the analysis had never
+ended.
 """
 
 from __future__ import annotations
@@ -169,7 +170,7 @@ def test_what_a_kernel_read_waits_under_the_same_ids_as_objects() -> None:
     asked = [AskedRecord(7, 100, number, 3, 12, "app") for number in (5, -5, -(2**31))]
     record = PendingRecord("a", True, False, "app", False, False, asked, [EarlyRecord(9, 101, -6)])
     pairing = pairing_of([record], show_credentials=True)
-    # The state is like that at the first frame that no kernel reads.
+    # This is the state at the first frame that no kernel reads.
     pairing._to_objects(0)
     [found] = records_of(pairing, ["a"])
     assert found == msgspec.structs.replace(record, by_objects=True)

@@ -1,4 +1,4 @@
-"""A stream that is killed and restarted returns the rows of one that was not killed.
+"""A stream that is killed and restarted returns the same rows as a stream that was not killed.
 
 It continues from its saved state, and opens no file that was already finished. If the state cannot
 be used, the stream says so and reads the files again.
@@ -95,7 +95,7 @@ def _told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "flexwire")
 
 
-# One has everything that a capture can have, one has TLS, and one has a single connection.
+# One shape has everything that a capture can have, one has TLS, and one has a single connection.
 FEW = ("EVERYTHING", "TLS", "ONE_CONNECTION")
 
 

@@ -43,7 +43,7 @@ _BYTES = [0, 1, 127, 128, 255]
 
 
 def against_guard(size: int, lie: int = 0) -> Array:
-    """Memory whose last byte is next to a protected page, or behind it by the size of a lie."""
+    """Return memory that ends ``lie`` bytes after the start of a protected page."""
     if not size:
         return np.zeros(0, np.uint8)
     pages = -(-size // mmap.PAGESIZE) + 1

@@ -285,7 +285,7 @@ def test_ranges_that_are_joined_know_the_ids_of_all() -> None:
 
 
 def test_the_kernel_reads_the_id_as_plain() -> None:
-    """The kernel reads a header with only the id; Python reads one with other tags."""
+    """The kernel reads a header with only the id; Python reads a header with other tags."""
     if load_kernel("pairing") is None:
         pytest.skip("this installation has no kernels")
     payloads = [

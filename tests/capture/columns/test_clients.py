@@ -1,4 +1,4 @@
-"""The client is a fact about the connection, which may name it only once, in a captured part.
+"""The client is a fact about the connection, even if only one captured request contains the id.
 
 The expected result comes from the test's own clients, and not from a second reader.
 """

@@ -18,6 +18,6 @@ def test_nothing_is_touched_beyond_a_guard() -> None:
     done = run(GUARD, "10000")
     assert done.returncode == 0, done.stderr
     rounds, frames = (int(part.split()[0]) for part in done.stdout.split(", "))
-    # The kernels took most of the segments.
+    # The kernels processed most of the segments.
     assert rounds >= 10000
     assert frames > 1500

@@ -1,6 +1,6 @@
-"""Kernels skip the same bytes without frames as assemblers do.
+"""Kernels and assemblers skip the same bytes that contain no frames.
 
-Every frame and every account of a connection equals that of the assemblers alone. Kernels take
+Every frame and every account of a connection equals that of the assemblers alone. Kernels process
 nearly all TLS segments, whether the capture shows the connection's beginning or not.
 """
 

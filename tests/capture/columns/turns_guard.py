@@ -62,7 +62,7 @@ def with_instance(body: bytes) -> bytes:
 
 
 def frame_at(begin: int, size: int, number: int, *, is_response: bool) -> FrameColumns:
-    """Return a frame whose payload is where it is in memory."""
+    """Return a frame whose payload is the memory at this address, without a copy."""
     memory: Any = (ctypes.c_uint8 * size).from_address(begin)
     same, start = np.array([number], np.int64), np.zeros(1, np.int64)
     return FrameColumns(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
-# A separate process, because a process with a classic session cannot have another kind.
+# A process with a classic session cannot have another kind of session.
 CLIENT = """
 import json
 from tests.docs.test_spark_functions_page import follow

@@ -150,7 +150,8 @@ def test_of_a_compacted_log_only_what_is_true_is_known(
         compacted(some, drawn.choice([EVENTS, EVENTS // 2, EVENTS // 10]) if number else 0, drawn)
         for number, some in enumerate(every)
     ]
-    # A key in each form: compaction treats them as two. The first commit of the second is gone.
+    # A key in each form: compaction treats the two forms as two keys. The first commit with the
+    # second form is gone.
     last = len(every)
     forms = [Event(at, COMMIT, (f"g{last}-0", 0), at, is_legacy=at == 0) for at in range(3)]
     every, removed = [*every, forms], [*removed, (frozenset({1}), frozenset())]
@@ -276,7 +277,7 @@ def test_of_a_pruned_log_of_share_groups_only_what_is_true_is_known(
 
 
 def state(batches: list[tuple[int, int, int, int]], start: int) -> list[tuple[int, int, int, int]]:
-    """Return the state of each offset, with equal neighbours joined."""
+    """Return the state of each offset, with equal neighbors joined."""
     fates: dict[int, tuple[int, int]] = {}
     for first, last, fate, count in batches:
         for offset in range(max(first, start), last + 1):

@@ -48,7 +48,7 @@ def test_every_prefix_of_a_stream_gives_its_frames_and_what_broke_off() -> None:
         assert [error for _, error in found[:whole]] == [None] * whole
         rest = size - (0, first, both)[whole]
         length = len(request(1)) if size < first else len(request(2, 7))
-        of_what = "the 4 bytes of a frame length" if rest < 4 else f"{length} bytes"
+        of_what = "the 4 bytes of a frame length" if rest < 4 else f"a frame's {length} bytes"
         expected = [f"the connection ended after {rest} of {of_what}"] if rest else []
         assert [error for _, error in found[whole:]] == expected
 

@@ -253,7 +253,7 @@ def test_a_damaged_block_ends_the_file_and_is_told(
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        (enhanced(PACKETS[0], number=1), "the packet's interface, 1"),
+        (enhanced(PACKETS[0], number=1), "no block describes interface 1"),
         (block(6, bytes(16)), "a packet block is too short for its fields"),
         (block(3, b""), "a packet block is too short for its fields"),
         (block(6, struct.pack("<IIIII", 0, 0, 0, 99, 99) + bytes(8)), "declares 99 bytes, but 8"),

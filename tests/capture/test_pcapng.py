@@ -216,7 +216,7 @@ def test_a_frame_that_broke_off_is_told(tmp_path: Path) -> None:
         connection.send("request", request(1, 500)[:100])
         connection.close(reset=True)
     (frame,) = frames(writer.paths)
-    assert frame.error == "the connection ended after 100 of 518 bytes"
+    assert frame.error == "the connection ended after 100 of a frame's 518 bytes"
 
 
 def test_handshake_and_end_have_the_flags_that_tcp_has(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_a_port_used_again_is_another_connection() -> None:
     frames = sorted(assemble(one + two), key=lambda one: one.connection)
     assert [(f.connection, f.direction, f.index, f.error) for f in frames] == [
         (CONNECTION, "request", 0, None),
-        (CONNECTION, "response", 0, "the connection ended after 6 of 8 bytes"),
+        (CONNECTION, "response", 0, "the connection ended after 6 of a frame's 8 bytes"),
         (f"{CONNECTION}#2", "request", 0, None),
     ]
 

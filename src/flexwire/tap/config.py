@@ -122,8 +122,8 @@ class TapConfig:
     sample: float = _told(
         1.0,
         "--sample",
-        "Capture this share of the connections, each completely. The tap forwards the other "
-        "connections without capturing them. The capture and its reports state the share.",
+        "Capture this share of the connections. A connection is captured completely or not at "
+        "all. The tap forwards all connections. The capture and its reports state the share.",
         least=0,
         most=1,
         is_open=True,
@@ -167,7 +167,7 @@ class TapConfig:
         if self.live is not None and self.processes > 1:
             raise refuse(
                 "processes",
-                "1, because readers of --live can read only one process",
+                "1, because --live sends the capture of a single process",
                 self.processes,
             )
         if self.rehearsal is not None and self.stamping is not None:

@@ -296,7 +296,7 @@ class Listeners:
             try:
                 self.stable.keep(address, listener.port)
             except OSError as error:
-                log.error("a later run can assign %s another port: %s", address, error)  # noqa: TRY400  # the reason says everything
+                log.error("cannot save the port of %s for later runs: %s", address, error)  # noqa: TRY400  # the reason says everything
         return listener
 
     def _say_none(self, address: HostPort, reason: str) -> None:

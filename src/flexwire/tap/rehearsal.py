@@ -371,7 +371,7 @@ def translate(payload: bytes, request: RequestFrame, version: int) -> bytes:
     read.
     """
     if len(payload) > MOST_DECODED:
-        raise FrameError(f"expected at most {MOST_DECODED} bytes, got {len(payload)}")
+        raise FrameError(f"expected a request of at most {MOST_DECODED} bytes, got {len(payload)}")
     kind = message(request.message_name)
     body, end = kind.decode_prefix(payload, request.api_version, request.body_offset)
     written = kind(

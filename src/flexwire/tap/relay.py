@@ -566,7 +566,7 @@ class Relay:
         self._saying.say(
             logging.WARNING,
             "connections of clients that speak TLS",
-            f"{self.name}: the client speaks TLS: the tap forwards and captures the encrypted "
+            f"{self.name}: the client speaks TLS. The tap forwards and captures the encrypted "
             "bytes, but cannot read them or replace the addresses that brokers advertise",
         )
         return True

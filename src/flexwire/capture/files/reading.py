@@ -422,7 +422,7 @@ class Section:
         else:
             number, _, high, low, captured, original = layout.unpack_from(body)
         if number >= len(self.interfaces):
-            return self._unreadable(f"no block describes the packet's interface, {number}", body)
+            return self._unreadable(f"no block describes interface {number} of a packet", body)
         interface = self.interfaces[number]
         if captured > len(body) - layout.size:
             return self._unreadable(
@@ -463,7 +463,7 @@ class Section:
         if len(body) < SIMPLE_FIELDS:
             return self._unreadable("a packet block is too short for its fields", body)
         if not self.interfaces:
-            return self._unreadable("no block describes the packet's interface, 0", body)
+            return self._unreadable("no block describes interface 0 of a packet", body)
         interface = self.interfaces[0]
         original: int = struct.unpack_from(f"{self.order}I", body)[0]
         captured = min(original, interface.snaplen or original, len(body) - SIMPLE_FIELDS)

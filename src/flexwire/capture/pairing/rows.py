@@ -383,7 +383,7 @@ def _payloads(frames: FrameColumns, wanted: NumpyArray) -> pa.Array:
     ends = np.cumsum(sizes)
     size = int(ends[-1]) if len(ends) else 0
     if size > INT32_MAX:
-        raise CaptureError(f"a column holds at most {INT32_MAX} bytes, but the frames have {size}")
+        raise CaptureError(f"expected frames of at most {INT32_MAX} bytes in total, got {size}")
     offsets = np.zeros(len(sizes) + 1, np.int32)
     offsets[1:] = ends
     copied = gather_bytes(frames.data, frames.start, offsets)

@@ -320,7 +320,7 @@ class Framer:
         elif self._seen and self._length is None:
             self._emit(f"the connection ended after {self._seen} of the 4 bytes of a frame length")
         elif self._seen:
-            self._emit(f"the connection ended after {self._seen} of {self._length} bytes")
+            self._emit(f"the connection ended after {self._seen} of a frame's {self._length} bytes")
         framed, self._found = self._found, []
         return framed
 

@@ -194,9 +194,7 @@ class RecordStream:
     def _try(self) -> None:
         self._tries += 1
         if self._tries > MOST_TRIES:
-            raise BrokenError(
-                "no TLS record was found after bytes that are missing from the capture"
-            )
+            raise BrokenError("no TLS record was found after a gap in the capture")
 
     def _peek(self, place: int) -> TlsRecord | None:
         if len(self._held) < place + HEADER_BYTES:

@@ -115,7 +115,7 @@ def test_a_stream_begins_where_it_is_told_to(tmp_path: Path) -> None:
     late = follower(tmp_path, starting_timestamp=TIME + 9999)
     start = late.first()
     assert start == {A: log.offset}
-    # New records are read, however late they come.
+    # New records are read, however late they arrive.
     log.grow()
     assert read(late, start, late.latest(start)) == {A: list(range(start[A], log.offset))}
 

@@ -1,4 +1,4 @@
-"""A request goes to the broker that the cluster names, which is looked up again after a failure."""
+"""A request goes to the broker that the cluster names, which is looked up again after failures."""
 
 from __future__ import annotations
 

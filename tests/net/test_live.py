@@ -62,7 +62,7 @@ def test_who_reads_a_running_tap(tmp_path: Path) -> None:
             await client.ask(asking(NOTHING))
             reader = ActivityReader()
             with closing(LiveCaptures([path])) as live:
-                # The tap accepts the reader when its turn comes.
+                # The tap accepts the reader in a later step of its event loop.
                 await asyncio.sleep(0.1)
                 for count in range(1, 4):
                     await client.ask(asking(NOTHING))

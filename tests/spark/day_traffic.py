@@ -181,7 +181,7 @@ def converse(traffic: Traffic, connection: Any, number: int) -> None:
 
 
 def ask(traffic: Traffic, connection: Any, number: int) -> None:
-    """Send the requests whose responses come on another day."""
+    """Send the requests that are answered on another day."""
     chance = random.Random(-number)
     for place, api in enumerate(WAITING):
         payload = request(asked(api, chance), VERSIONS[api], number + 100 + place)

@@ -100,7 +100,7 @@ def _write(traffic: Traffic) -> None:
     pinned = Client(traffic, "pinned", 1001)
     pinned.send("Metadata", 1).send("Fetch", 3, answered=False, topics=[fetched])
     pinned.send("OffsetFetch", 1, group_id="billing")
-    # This client has a limit of its own.
+    # This client has its own limit.
     Client(traffic, "limited", 1002).ask(now).send("ListOffsets", 0, answered=False)
     # The API is advertised from 0 but read from 3: the broker sends no answer, and closes.
     broken = Client(traffic, "broken", 1003).ask(now)

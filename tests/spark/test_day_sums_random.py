@@ -1,7 +1,7 @@
 """For random captures across midnights, sums equal the rows, whatever happened to the tables.
 
-Files are appended in order, and late files come between them. Analyses are removed, files of tables
-are joined, and days are deleted.
+Files are appended in order, and late files are appended between them. Analyses are removed, files
+of tables are joined, and days are deleted.
 """
 
 from __future__ import annotations

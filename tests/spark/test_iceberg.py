@@ -275,7 +275,7 @@ def test_one_that_is_killed_at_a_commit_is_in_whole_or_not(
     assert analyze(out, "two") is not is_in
     for name in ("frames", MESSAGE):
         assert plain(out, name) == exact(out, name) == ["one", "two"]
-    # Its files are removed too, once they have been in no table for a whole analysis.
+    # The files of "two" are removed too, once they have been in no table for a whole analysis.
     assert not analyze(out, "two")
     runs = {one.analysis for one in output(out.url).entries}
     there = {one.name.split("/")[2] for one in out.entries("tables/frames/analysis=")}
@@ -396,7 +396,7 @@ def test_a_ledger_that_was_changed_meanwhile_is_read_again(out: OutputDirectory)
         return [ledger.new_entry("second", ledger.IN, "second", {})]
 
     kept.change(add)
-    # Its input was read again: pyiceberg alone would have committed the earlier result.
+    # The input of "second" was read again: pyiceberg alone would have committed the earlier result.
     assert has_between == [False, True]
     assert [one.analysis for one in kept.entries()][1:] == ["between", "second"]
 

@@ -103,7 +103,7 @@ def test_filters_narrow_what_is_read_where_they_were_asked_for(
         *(("b", 0, offset) for offset, timestamp in expected if timestamp >= late),
     ]
     # This is why the option is off by default: Spark reads a DataFrame with the filter of an
-    # earlier query. If this fails, Spark has fixed the bug.
+    # earlier query. If this assertion fails, Spark has fixed the bug.
     assert 0 < rows.count() < len(expected)
     register(session)
     rows = read(session, tmp_path, maxPartitionBytes="8k")

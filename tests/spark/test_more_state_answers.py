@@ -145,7 +145,7 @@ def test_members_have_partitions_by_name(done: Analysis) -> None:
 
 def test_share_groups(done: Analysis) -> None:
     columns = ("group", "topic", "partition", "start_offset", "end_offset", "done", "lag")
-    # There are seven records from start to end, and two of them are done.
+    # There are seven records from start to end, of which two are done.
     assert told(done, "share_state", *columns) == [
         ("shared", "paid", 0, 3, 10, 2, 5),
         ("elsewhere", "paid", 0, -1, 10, None, None),

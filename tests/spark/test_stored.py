@@ -113,7 +113,7 @@ def end_lease(out: Path) -> None:
     age(out, "_lease", 2 * STALE_SECONDS)
 
 
-# Its lease and its beginning are written first. The lease is removed last.
+# The lease and the beginning of an output are written first. The lease is removed last.
 PUBLISHED = len(NAMES) + 2
 STEPS = PUBLISHED + 2
 

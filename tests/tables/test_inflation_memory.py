@@ -39,7 +39,7 @@ def test_a_bomb_is_refused_in_little_memory(name: str) -> None:
     form = FORMS[name]
     data = form.packed(record(value=bytes(INSIDE)), 1)
     small = form.body([b"x" * 500] * 9)
-    # Work that is done only once comes first.
+    # One-time work runs before the measurement.
     check(form, small, 9, Inflation(), is_read=True)
     for how in (Inflation(MIB), Inflation(max_ratio=2).held()):
         for run in EXECUTORS:

@@ -137,7 +137,7 @@ class ConnectionRunner(Protocol):
     """The part that runs clients' connections: this process, or several separate processes."""
 
     async def start(self, host: str) -> None:
-        """Prepare for clients, which come to listeners at the ``host``."""
+        """Prepare for clients, which connect to listeners at the ``host``."""
 
     def take(self, client: socket.socket, upstream: HostPort, number: int) -> None:
         """Carry an accepted client with the given ``number`` to a broker and back."""

@@ -4,7 +4,8 @@ For every piece of data, asyncio's streams wake a task, copy the piece into a bu
 out again. Here the relay is called with the piece itself, and may process it in several steps of
 the event loop, so that a piece with many frames does not block other connections. If an end accepts
 no more bytes, the other end is not read. At most one piece in each direction therefore waits here,
-in addition to the bytes in the sockets. The same is true while bytes are delayed (`End.wait`).
+in addition to the bytes in the sockets. The other end is also not read while bytes are delayed
+(`End.wait`).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class EndCallbacks(NamedTuple):
 class End(asyncio.Protocol):
     """One end of a connection, with or without TLS.
 
-    Bytes that come before the callbacks are set wait here. This is at most one piece, because
+    Bytes that arrive before the callbacks are set wait here. This is at most one piece, because
     reading stops then. Bytes that the callback does not process immediately wait too. TLS always
     ends in both directions at the same time.
     """
@@ -159,13 +160,13 @@ class End(asyncio.Protocol):
         self.transport.resume_reading()
 
     async def tell_rest(self) -> None:
-        """Report the bytes that came before `ignore`, in steps of the event loop."""
+        """Report the bytes that arrived before `ignore`, in steps of the event loop."""
         while self._left:
             self._tell_some()
             await asyncio.sleep(0)
 
     def tell_rest_at_once(self) -> None:
-        """Report those bytes in one step, for a program that is about to end."""
+        """Report the same bytes in one step, for a program that is about to end."""
         while self._left:
             self._tell_some()
 
@@ -187,7 +188,8 @@ class End(asyncio.Protocol):
         if self._late:
             self._half_closes = True
         elif not self.transport.is_closing():
-            # The peer has reset the connection in the meantime. The next read will report this.
+            # An error means that the peer has reset the connection. The next read will report the
+            # reset.
             with suppress(OSError):
                 self.transport.write_eof()
 
@@ -238,7 +240,7 @@ class End(asyncio.Protocol):
             self._tell()
 
     def eof_received(self) -> bool:
-        """Handle asyncio's event that no more bytes come.
+        """Handle asyncio's event that no more bytes will arrive.
 
         Returns True to keep the other direction open.
         """

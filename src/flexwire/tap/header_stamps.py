@@ -49,9 +49,9 @@ _PLACEHOLDER: Final = re.compile("|".join(map(re.escape, _PLACEHOLDERS)))
 class HeaderTag:
     """A tag, and its value for request headers.
 
-    A text may contain ``{client}``, the address from which a request came, ``{connection}``, the
-    number of its connection in this run, and ``{trace_id}``, which is 32 new hexadecimal digits for
-    each request.
+    A text may contain ``{client}``, the address of the client that sent a request,
+    ``{connection}``, the number of its connection in this run, and ``{trace_id}``, which is 32 new
+    hexadecimal digits for each request.
     """
 
     tag: int

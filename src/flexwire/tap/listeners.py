@@ -1,4 +1,4 @@
-"""The tap's listeners, one for each address that brokers advertise. They are opened on demand.
+"""The tap's listeners, one for each address that brokers advertise. Listeners are opened on demand.
 
 asyncio's own server does not report handshakes that fail. Connections are therefore accepted here.
 The code that receives them does the handshake and counts its result.
@@ -215,10 +215,9 @@ _MOST_LISTENERS: Final = 1000
 class Listeners:
     """Listen at one host, at a separate port for each broker, until closed.
 
-    The ports for brokers come after the first port. If such a port is in use, any free port is
-    used. With ``stable`` ports, the listeners use the ports of that range, and the same ports in
-    the next run. ``accepted`` is called with the socket of every client, and the broker for its
-    port.
+    The ports for brokers follow the first port. If such a port is in use, any free port is used.
+    With ``stable`` ports, the listeners use the ports of that range, and the same ports in the next
+    run. ``accepted`` is called with the socket of every client, and the broker for its port.
     """
 
     def __init__(self, accepted: Callable[[socket.socket, HostPort], None]) -> None:

@@ -68,7 +68,7 @@ class TapStatistics:
     unpaired: int = 0
     """Responses without their request, or too short to be responses. They are forwarded."""
     gssapi: int = 0
-    """GSSAPI logins that began. They work only if the tap has the broker's own name."""
+    """GSSAPI logins that began. Such logins work only if the tap has the broker's own name."""
     withheld: int = 0
     """Frames with credentials. The credentials are not in the capture."""
     rewritten: int = 0

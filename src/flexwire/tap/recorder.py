@@ -93,7 +93,7 @@ class CredentialMask:
     def shown(self, payload: bytes, turn: Turn) -> bytes:
         """Return a frame's payload for the capture.
 
-        It is unchanged if it contains no credentials.
+        A payload without credentials is returned unchanged.
         """
         request, pair = turn.request, turn.pair
         if request is None or pair is None or not may_be_quoted(request.message_name):
@@ -178,12 +178,12 @@ class NoCapture:
 
     def send(
         self,
-        direction: Direction,  # noqa: ARG002  # the signature is that of a capture
+        direction: Direction,  # noqa: ARG002  # a capture's `send` has this argument
         data: bytes,
-        timestamp_us: int | None = None,  # noqa: ARG002  # the signature is that of a capture
+        timestamp_us: int | None = None,  # noqa: ARG002  # a capture's `send` has this argument
         *,
         frames: int = 1,
-        comments: Sequence[bytes] = (),  # noqa: ARG002  # the signature is that of a capture
+        comments: Sequence[bytes] = (),  # noqa: ARG002  # a capture's `send` has this argument
     ) -> None:
         """Count the frames."""
         if data:

@@ -47,9 +47,9 @@ _TLS_CLIENT_HELLO: Final = b"\x16\x03"
 
 
 class _OwnAnswer(NamedTuple):
-    """The tap's own response to a request. It is sent when all earlier requests are answered.
+    """The tap's own response to a request.
 
-    If there is no ``payload``, the connection is closed at that time.
+    The response is sent when all earlier requests are answered. If there is no ``payload``, the connection is closed at that time.
     """
 
     after: int
@@ -422,7 +422,7 @@ class Relay:
             self._client.mute(passed.muted)
 
     def _answered(self, turn: Turn) -> list[bytes]:
-        """Record which request is answered. Return the tap's own responses that come after it."""
+        """Record which request is answered. Return the tap's responses that follow."""
         if turn.request is not None and turn.pair is not None:
             self._last_answered = max(self._last_answered, turn.pair)
         return self._due() if self._own else []

@@ -73,9 +73,9 @@ class Tap:
 
     Clients bootstrap at `listen_address`. In responses, each broker's address is replaced by that
     of a listener of the tap. A listener is opened when its broker's address is first seen, and
-    remains open while the tap runs. Its port comes after the first port, or is any free port if
-    that port is in use. Every connection to any broker of the cluster therefore passes through the
-    tap.
+    remains open while the tap runs. The listener uses the next port after the first port, or any
+    free port if the next port is in use. Every connection to any broker of the cluster therefore
+    passes through the tap.
 
     The capture contains the bytes that the client and the broker really sent, before rewriting,
     between the client's address and the broker's address. It therefore looks like a capture from

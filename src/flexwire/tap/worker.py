@@ -1,6 +1,6 @@
 """One process of a tap. It handles the clients that it gets, and reports its counts.
 
-This process does not listen. The sockets of clients come over one channel, which also carries all
+This process does not listen. The sockets of clients arrive over one channel, which also carries all
 other messages between the tap and the process. Over another channel the process requests the port
 for a new broker, and waits for the answer.
 """
@@ -252,7 +252,8 @@ class Worker:
         """Report the counts, the new files, and the ended connections."""
         for level, line in self._lines.taken():
             await self._say("line", (level, line))
-        # This is reported last. By then the tap has all counts, and knows no client that has left.
+        # Ended connections are reported last. By then the tap has all counts, and keeps no client
+        # that has left.
         counts = dataclasses.asdict(self._carrier.counts())
         # The finished files are read before the paths, so that the tap has the path of each
         # finished file.

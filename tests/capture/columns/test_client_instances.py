@@ -2,7 +2,7 @@
 
 The id may be in the header of each request or of the first (both readings of KIP-1313), in the
 bodies of telemetry requests, or come from the broker (KIP-714). The expected result comes from the
-test's own clients, and not from a second reader.
+test's own clients, not from a second reader.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The client is a fact about the connection, even if only one captured request contains the id.
 
-The expected result comes from the test's own clients, and not from a second reader.
+The expected result comes from the test's own clients, not from a second reader.
 """
 
 from __future__ import annotations

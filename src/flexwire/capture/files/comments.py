@@ -1,8 +1,8 @@
 """Comments in a capture: its filter, its share of connections, and the tags that its tap added.
 
 The filter and the share are in a comment on the section header of each file. Wireshark shows this
-comment in the properties of the file, and readers see it before the first packet. This prevents
-anybody from mistaking a part of the traffic for all of it.
+comment in the properties of the file, and readers see it before the first packet. Nobody can
+therefore mistake a part of the traffic for the whole traffic.
 
 A tap captures what a client sent. If the tap adds tags to request headers, the bytes that it
 forwards differ only by these tags. The tags are in a comment on the packet in which the request

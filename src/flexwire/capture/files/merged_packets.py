@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from flexwire.capture.files.reading import CaptureBlocks, Head, OnSecrets, Opener
 
 MOST_OPEN: Final = 256
-"""At most this many files are open at the same time. Each of them takes about two megabytes."""
+"""At most this many files are open at the same time. Each open file takes about two megabytes."""
 LEAST_AHEAD: Final = 256 * 1024
 """A file is read ahead by at least this many bytes, unless the total would be too large."""
 MOST_AHEAD: Final = 256 * 1024 * 1024
@@ -62,7 +62,7 @@ class ReadAhead(Protocol):
 
     @property
     def end(self) -> Any:
-        """The end of what was read ahead, which can be compared with that of other files."""
+        """The end of the packets that were read ahead, in a form that can be compared."""
 
 
 _File = TypeVar("_File", bound=ReadAhead)

@@ -185,8 +185,8 @@ FRAME_COMMENTS: dict[bytes, Direction] = {
 }
 """The text of the comment on a packet whose payload begins with a frame, by the frame's direction.
 
-The comment is on the packet and not on the file. It therefore remains true if files are cut,
-filtered or merged. Wireshark's tools copy it.
+The comment is on the packet and not on the file. The comment therefore remains true if files are
+cut, filtered or merged. Wireshark's tools copy it.
 """
 
 SAMPLE_BYTES = 1024

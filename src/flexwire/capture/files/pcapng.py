@@ -152,9 +152,9 @@ def _now_us() -> int:
 class PcapngWriter(Closeable):
     """A directory of pcapng files ``tap-00001.pcapng``, ``tap-00002.pcapng``, … .
 
-    The next file begins if the next frame, or a group of frames that came together, would make the
-    current file larger than ``max_bytes``. A group is never split, so a larger group gets its own
-    file. A new file gets the next free name: numbers continue after the highest one in the
+    The next file begins if the next frame, or a group of frames that arrived together, would make
+    the current file larger than ``max_bytes``. A group is never split, so a larger group gets its
+    own file. A new file gets the next free name: numbers continue after the highest one in the
     directory. Files of earlier runs are not changed, and several writers may use the same
     directory. Only the owner can read the files, and the directory too if the writer creates it.
     With a ``keep`` limit, the oldest finished files of this writer are removed to make room, and

@@ -92,7 +92,7 @@ class HeaderColumns:
 
     @classmethod
     def joined(cls, parts: Sequence[HeaderColumns], clients: list[str]) -> HeaderColumns:
-        """Return all rows of the parts. They must share client numbers and have no odd rows."""
+        """Return all rows of parts that share client numbers and have no odd rows."""
         fresh = cls.fresh(0, clients)
         names = [name for name, _ in (*_INT32, *_BYTES)]
         columns: dict[str, Any] = {
@@ -303,7 +303,8 @@ class ConnectionReader:
     ) -> tuple[dict[str, Any], RequestSummary | None, int | None]:
         """Return the header of a frame, and for a response the facts from its request.
 
-        For a request whose response came first, the second value is the index of the response.
+        For a request whose response was captured first, the second value is the index of the
+        response.
         """
         values = self._reader.read(frame)
         pair = values.get("pair")
@@ -387,7 +388,8 @@ class FrameReader:
         tagged, client_id = raw_tagged_fields(header.unknown_tagged_fields), request.client_id
         is_other = not is_believable(request) and client_id != self.conversation.client_id
         if is_other and not self._show_credentials:
-            # Other bytes may look like a header too. Their client id would be incorrect.
+            # Other bytes may look like a header too. The client id of such bytes would be
+            # incorrect.
             client_id = None
         is_secret = carries_credentials(request.message_name) or not is_believable(request)
         if is_secret and not self._show_credentials:

@@ -20,9 +20,9 @@ class PairingWords(ctypes.Structure):
     to ``flags`` are columns for the results. Row ``prepared`` is a request that was processed
     elsewhere, and ``expects`` says whether it expects a response. For row ``tried``, it is known
     that the body does not rule out authentication. ``forgotten`` and ``early`` are tables with room
-    for all rows: for requests that stopped waiting, and for responses whose request came later. For
-    rows that are marked in ``given``, the columns already have the results, including ``flags``.
-    For other rows, ``flags`` gets the flags of the row's connection after that row.
+    for all rows: for requests that stopped waiting, and for responses whose request was captured
+    later. For rows that are marked in ``given``, the columns already have the results, including
+    ``flags``. For other rows, ``flags`` gets the flags of the row's connection after that row.
 
     ``table`` contains ``versions`` words for each of ``keys`` api keys. ``clients`` is a hash table
     of the numbers of client ids, plus 1. ``client_extents`` contains the place of the bytes for

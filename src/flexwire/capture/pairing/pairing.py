@@ -222,7 +222,7 @@ class Pairing:
         self._early.update(early)
 
     def early(self) -> dict[str, dict[int, RequestSummary]]:
-        """Return the requests that came after their response, by connection and response index."""
+        """Return the requests captured after their response, by connection and response index."""
         return {name: dict(requests) for name, requests in self._early.items()}
 
     def take_early(self) -> dict[str, dict[int, RequestSummary]]:

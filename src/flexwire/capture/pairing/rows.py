@@ -100,8 +100,8 @@ class Hindsight:
     """The facts about connections that only the whole capture shows.
 
     ``unanswered`` contains the indexes of the requests without a response, in ascending order.
-    ``early`` contains the facts in requests that came after their response, by the index of the
-    response.
+    ``early`` contains the facts in requests that were captured after their response, by the index
+    of the response.
     """
 
     judgements: Mapping[str, Judgement] = field(default_factory=dict)
@@ -246,7 +246,7 @@ class _PairedRows:
         return names.take(pa.array(numbers[self._frames.connection]))
 
     def _answer_late(self) -> None:
-        """Fill in responses whose request came later."""
+        """Fill in responses whose request was captured later."""
         early = self._hindsight.early
         judgements = self._hindsight.judgements
         places = [

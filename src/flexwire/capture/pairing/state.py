@@ -105,7 +105,7 @@ class PendingTable:
         self._put(entries)
 
     def entries(self) -> NumpyArray:
-        """Return all waiting entries. They remain in the table."""
+        """Return all waiting entries. The entries remain in the table."""
         entries = self.take(L.ALL)
         self._put(entries)
         return entries

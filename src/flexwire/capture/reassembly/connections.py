@@ -12,7 +12,7 @@ rare in other protocols that one occurrence is proof:
 - an ApiVersions request with a client id and a version above all released ones: a client of a newer
   Kafka begins with it (KIP-511);
 - in frames with missing parts: two request headers with the same client id, or a request header
-  whose correlation id came back.
+  whose correlation id was returned in a response.
 
 An empty client id is two zero bytes, which other protocols send as well. A request with an empty
 client id is evidence if many bytes in its body are not zero. If only few bytes are not zero, the
@@ -200,7 +200,7 @@ class Roles:
 
     1. the end that is not among the ``brokers``, if exactly one end is;
     2. the sender of a SYN, or of a payload that flexwire's own captures mark as a request;
-    3. the end that sent a request whose correlation id came back from the other end;
+    3. the end that sent a request whose correlation id the other end returned;
     4. the only end that sent bytes which look like a request and not like a response;
     5. the client of an earlier connection on these ports (``known``);
     6. the end with the higher port.

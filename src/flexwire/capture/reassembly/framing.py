@@ -1,7 +1,7 @@
 """Cut one direction of a connection into frames, and find frames again after damage.
 
 A frame begins where the frame before it ends, so one lost length hides all later frames. In this
-case pieces are held, and the caller's guess is asked for each piece whether a frame begins there.
+case pieces are held, and the caller's guess decides for each piece whether a frame begins there.
 
 Frames have no mark at their start, so this is a guess. It is needed only where a capture begins
 within a connection or lacks the length of a frame, and it is tried only for bytes at the start of a
@@ -10,10 +10,10 @@ segment. The guess can be wrong in these ways:
 - A frame that begins in the middle of a segment is not found. The next frame that begins with a
   segment is found.
 - Other bytes are taken for a request if they have its api key, version and client id by chance
-  (about one segment of random bytes in 10¹¹). They are taken for an expected response if they have
-  a length and the expected correlation id (one in 10¹⁰ for each expected response). They are taken
-  for another response if a second response follows at the place that their length gives (one in
-  10¹²). Bytes that are not random, especially arrays of small integers, are mistaken for frames
+  (about one segment of random bytes in 10¹¹). They are taken for an expected response if they begin
+  with a length and the expected correlation id (one in 10¹⁰ for each expected response). They are
+  taken for another response if a second response follows at the place that their length gives (one
+  in 10¹²). Bytes that are not random, especially arrays of small integers, are mistaken for frames
   more often. In this case the frames up to the end of the wrong length are lost, and bytes that are
   not a frame are returned in their place.
 - The response to a request from before the capture is not found if it is longer than 16 MiB, if the
@@ -122,7 +122,7 @@ RESPONSE_HEAD_BYTES = RESPONSE_HEAD
 
 _SHORTEST_RESPONSE = RESPONSE_HEAD - PREFIX_LENGTH
 LIKELY_LENGTH = 16 * 1024 * 1024
-"""The largest length of a response to an unknown request. Its bytes are held."""
+"""The largest length of a response to an unknown request. The bytes of such a response are held."""
 
 # A Java client counts its requests to all brokers with one counter.
 _IDS_APART = 100
@@ -342,7 +342,7 @@ class Framer:
         return self._why is None and not self._lost
 
     def held(self) -> tuple[bytes, int, int]:
-        """Return the held bytes of an incomplete frame and their times, if it is framing."""
+        """Return the held bytes of an incomplete frame, and its first and last time."""
         return bytes(self._buffer), self._first_us, self._last_us
 
     def _reset(self) -> None:
@@ -411,7 +411,7 @@ class Framer:
             self._note_time(piece.timestamp_us)
 
     def _note_time(self, timestamp_us: int) -> None:
-        # If bytes are out of order, an early part of the frame may have come late.
+        # If bytes are out of order, an early part of the frame may have arrived late.
         if self._seen:
             self._first_us = min(self._first_us, timestamp_us)
             self._last_us = max(self._last_us, timestamp_us)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 MOST_OPEN: Final = merged_packets.MOST_OPEN
-"""The largest number of files that are open at once. Each of them takes about two megabytes."""
+"""The largest number of files that are open at once. Each open file takes about two megabytes."""
 
 # The chunks of all files together have at most this many bytes, however many files there are.
 _CHUNKS_BYTES = merged_packets.MOST_AHEAD

@@ -1,6 +1,6 @@
 """Put the bytes of one direction of a TCP connection into the order in which they were sent.
 
-Sequence numbers show where the bytes of each segment belong. Missing bytes may still come. Later
+Sequence numbers show where the bytes of each segment belong. Missing bytes may still arrive. Later
 bytes therefore wait for the gap to be filled, until that becomes unlikely. The gap is then reported
 as lost, and remains lost.
 
@@ -103,7 +103,7 @@ class Stream:
         self.started = True
         self.anchored = anchored
         if self._acknowledged is not None:
-            # Acknowledgments came before data, so positions are counted from the first
+            # Acknowledgments arrived before data, so positions are counted from the first
             # acknowledgment.
             sequence = self._unwrap(sequence)
         self._base = self._next = sequence
@@ -134,7 +134,7 @@ class Stream:
 
     @property
     def is_behind(self) -> bool:
-        """True if the receiver has acknowledged bytes that have not come yet."""
+        """True if the receiver has acknowledged bytes that have not been captured yet."""
         return self.started and self._acknowledged is not None and self._acknowledged > self._next
 
     @property
@@ -152,7 +152,7 @@ class Stream:
         self._base = self._next = sequence
 
     def skip(self, size: int, repeated: int) -> None:
-        """Record that ``size`` more bytes came in order, and how many bytes were repeated."""
+        """Record that ``size`` more bytes arrived in order, and how many bytes were repeated."""
         self.repeated += repeated
         self._next += size
 
@@ -220,7 +220,7 @@ class Stream:
         return unwrap(sequence, self._next)
 
     def _count_passed(self, position: int, size: int, missing: int) -> None:
-        """Count the bytes of a segment that come before the stream's position."""
+        """Count the bytes of a segment that precede the stream's position."""
         end = position + size
         if position < self._base:
             before = min(end, self._base) - position
@@ -337,7 +337,8 @@ class SideState(NamedTuple):
     ``sequence`` is the number of the next byte. Nothing beyond it was acknowledged. ``held``
     contains the bytes of an incomplete frame and the frame's length, captured from ``first_us`` to
     ``last_us``. ``next_index`` is the index of the end's next frame. If the ``before`` bytes before
-    the next byte come again, they count as repeated. The assembler must decide about earlier bytes.
+    the next byte arrive again, they count as repeated. The assembler must decide about earlier
+    bytes.
 
     If it is unknown where frames begin, nothing is held, and ``seeks`` says which payloads
     certainly begin no frame (SEEKS_REQUEST, SEEKS_RESPONSE or PASSES). Only such payloads may be

@@ -22,7 +22,7 @@ SERVER: Final = "SERVER_TRAFFIC_SECRET_0"
 # of a hash.
 _SIZES: Final = {MASTER: (48,), CLIENT: (32, 48), SERVER: (32, 48)}
 # Other labels that occur in logs. They are not needed, because the records themselves show which
-# key is the right one.
+# key is correct.
 _OTHERS: Final = frozenset(
     {
         "CLIENT_EARLY_TRAFFIC_SECRET",

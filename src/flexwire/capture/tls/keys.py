@@ -214,7 +214,7 @@ class RecordKeys13:
         inner = self._cipher.open(self._cipher.nonce(sequence), fragment, header)
         if inner is None:
             return None
-        # The content is padded with zeros, and its type comes before them.
+        # The content is padded with zeros, and the type of the content precedes the zeros.
         inner = inner.rstrip(b"\x00")
         return (inner[-1], inner[:-1]) if inner else (0, b"")
 

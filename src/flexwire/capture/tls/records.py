@@ -2,7 +2,7 @@
 
 Records are numbered, but the numbers are not sent. After a gap, the next record is found by trying
 possible places and numbers. A record is authenticated, so a record that can be decrypted is
-correct. Its number shows how many records were lost, and thus how much content was lost.
+correct. The number of the record shows how many records, and thus how much content, were lost.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class RecordStream:
         self._tries = self._others = 0
 
     def feed(self, data: bytes, timestamp_us: int) -> None:
-        """Add the bytes that come next."""
+        """Add the next bytes."""
         self._held += data
         self.unread += len(data)
         self._times.append((self._position + len(self._held), timestamp_us))
@@ -107,7 +107,8 @@ class RecordStream:
     def open(self, *, skips: bool) -> OpenedRecord | None:
         """Return the next record, decrypted, or None if it is incomplete.
 
-        If ``skips`` is true, records for other keys may come before the first record that opens.
+        If ``skips`` is true, records for other keys may precede the first record that can be
+        decrypted.
         """
         while True:
             opened = self._seek() if self.is_seeking else self._open_next(skips=skips)

@@ -32,7 +32,7 @@ _NAMELESS = uuid.UUID(int=0x123456)
 _SENT_MS = 1_700_000_000_000
 _TOKEN = b"\0alice\0correct horse"
 _UNASKED = 1_000_000
-_METADATA_TAIL = bytes.fromhex("00000000010000")  # as librdkafka 2.16 writes it
+_METADATA_TAIL = bytes.fromhex("00000000010000")  # librdkafka 2.16 writes these bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

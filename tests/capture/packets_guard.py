@@ -94,7 +94,7 @@ def main(rounds: int, lie: str | None) -> None:
         read(scan, window, head)
         assert 0 <= window.position <= window.filled
         segments += scan.rows
-    print(f"{rounds} rounds, {segments} segments")  # noqa: T201 - the test reads this
+    print(f"{rounds} rounds, {segments} segments")  # noqa: T201 - a test reads this output
 
 
 if __name__ == "__main__":

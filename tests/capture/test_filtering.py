@@ -94,6 +94,6 @@ def test_a_filter_that_no_file_has_room_for_is_refused() -> None:
         ("a|b", "a", False),
     ],
 )
-def test_only_the_asterisk_is_more_than_itself(pattern: str, text: str, fits: bool) -> None:  # noqa: FBT001  # a case of the test
+def test_only_the_asterisk_is_more_than_itself(pattern: str, text: str, fits: bool) -> None:  # noqa: FBT001  # pytest passes each case
     assert CaptureFilter(topics=(pattern,)).takes_topic(text) is fits
     assert CaptureFilter(client_ids=(pattern,)).takes_client(text) is fits

@@ -107,7 +107,7 @@ def test_all_files_are_closed_if_the_reader_stops(tmp_path: Path) -> None:
 
 
 def test_secrets_of_all_files_are_known_before_the_first_packet(tmp_path: Path) -> None:
-    from tests.tls_streams import capture  # noqa: PLC0415 - it needs the extra
+    from tests.tls_streams import capture  # noqa: PLC0415 - the import needs the extra
 
     known: list[bytes] = []
     for number in range(2):

@@ -324,7 +324,7 @@ def test_an_independent_reader_agrees(tmp_path: Path) -> None:
     st.sampled_from([b"", b"\x01", b"\xff\xff\xff"]),
 )
 def test_the_checksum_is_the_one_of_rfc_1071(
-    with_numpy: bool,  # noqa: FBT001  # a case of the test
+    with_numpy: bool,  # noqa: FBT001  # pytest passes each case
     part: bytes,
     times: int,
     end: bytes,

@@ -144,7 +144,7 @@ async def connected(
 
 async def close(writer: asyncio.StreamWriter) -> None:
     writer.close()
-    with suppress(OSError):  # the other side was faster
+    with suppress(OSError):  # the other side may have closed first
         await writer.wait_closed()
 
 

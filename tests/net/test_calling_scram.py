@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import asyncio
 
 # The first is RFC 7677's example; the others are responses of 4.4.0 brokers to this password.
-PASSWORD = 'pen"cil, =\\ü'  # noqa: S105 - it is not a secret
+PASSWORD = 'pen"cil, =\\ü'  # noqa: S105 - this password is public
 VECTORS = {
     "RFC 7677": (
         "SCRAM-SHA-256", "user", "pencil", "rOprNGfwEbeRWgbNEkqO",

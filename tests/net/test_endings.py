@@ -38,7 +38,7 @@ def reset_on_close(writer: asyncio.StreamWriter) -> None:
 
 @pytest.mark.parametrize("polite", [True, False])
 def test_a_client_that_closes_before_its_answer_has_not_reset(
-    polite: bool,  # noqa: FBT001  # a case of the test
+    polite: bool,  # noqa: FBT001  # pytest passes each case
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:

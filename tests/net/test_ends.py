@@ -226,7 +226,7 @@ def test_what_fails_in_a_later_step_ends_the_connection_as_in_the_first() -> Non
 
 
 @pytest.mark.parametrize("over_tls", [True, False])
-def test_only_without_tls_can_be_written_to_what_has_ended(over_tls: bool) -> None:  # noqa: FBT001  # a case of the test
+def test_only_without_tls_can_be_written_to_what_has_ended(over_tls: bool) -> None:  # noqa: FBT001  # pytest passes each case
     async def job() -> None:
         one, _ = two(over_tls=over_tls)
         assert one.end.eof_received() is not over_tls

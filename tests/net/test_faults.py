@@ -333,7 +333,7 @@ def test_after_a_cut_no_request_goes_on() -> None:
 )
 def test_a_cut_ends_the_connection_after_so_many_bytes(
     text: str,
-    reaches_broker: bool,  # noqa: FBT001 - pytest passes it by name
+    reaches_broker: bool,  # noqa: FBT001 - pytest passes arguments by name
     length: int | None,
     tmp_path: Path,
 ) -> None:

@@ -146,7 +146,7 @@ def test_readers_that_talk_leave_or_are_too_many_change_nothing(tmp_path: Path) 
             readers = [connect(path) for _ in range(MOST_READERS)]
             await settled(lambda: len(live) == MOST_READERS)
             readers[0].send(b"x" * 1000)
-            readers[1].shutdown(socket.SHUT_WR)  # like nc at the end of its input
+            readers[1].shutdown(socket.SHUT_WR)  # nc does this at the end of its input
             with connect(path) as another:
                 await settled(lambda: received_end(another))
             readers[2].close()

@@ -359,7 +359,7 @@ def test_tls_goes_on_as_it_came(first: int, tmp_path: Path) -> None:
     ],
 )
 def test_comments_of_others_say_nothing(comment: bytes, tmp_path: Path) -> None:
-    from flexwire.capture.files.pcapng import PcapngWriter  # noqa: PLC0415 - no other code writes
+    from flexwire.capture.files.pcapng import PcapngWriter  # noqa: PLC0415 - only this test needs the writer
 
     with PcapngWriter(tmp_path) as writer:
         connection = writer.open_connection(("10.0.0.9", 50000), ("10.0.0.1", 9092))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @pytest.mark.own_process
 @pytest.mark.parametrize("is_gone", [False, True])
 def test_sighup_rotates_or_stops_where_the_terminal_is_gone(
-    is_gone: bool,  # noqa: FBT001  # a case of the test
+    is_gone: bool,  # noqa: FBT001  # pytest passes each case
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -440,7 +440,7 @@ def test_a_client_that_ends_tls_ends_its_connection_and_is_counted(
 @pytest.mark.parametrize("size", [10, 300_000])
 @pytest.mark.parametrize("before", [0, 1])
 def test_a_broker_that_answers_a_client_that_has_left_has_not_reset(
-    listens: bool,  # noqa: FBT001  # a case of the test
+    listens: bool,  # noqa: FBT001  # pytest passes each case
     size: int,
     before: int,
     made: Made,

@@ -286,7 +286,7 @@ def main(master: str, conf: dict[str, str]) -> None:
         module, _, name = function.partition(":")
         try:
             told = getattr(import_module(module), name)(spark, *arguments)
-        except Exception as error:  # noqa: BLE001 - the test reads it
+        except Exception as error:  # noqa: BLE001 - the caller reads the error
             told = f"{type(error).__name__}: {error}"
         print(json.dumps(told), file=answers, flush=True)
     spark.stop()

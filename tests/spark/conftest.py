@@ -39,7 +39,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def shaped(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Return the files of a capture with the module's ``SHAPE``."""
-    from tests.capture.interleaved import write_capture  # noqa: PLC0415 - few tests need it
+    from tests.capture.interleaved import write_capture  # noqa: PLC0415 - few tests need this module
 
     return list(map(str, write_capture(tmp_path_factory.mktemp("shaped"), 1, request.module.SHAPE)))
 

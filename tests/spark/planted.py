@@ -326,7 +326,7 @@ def _fetched(version: int, records: bytes) -> tuple[Step, Step]:
 
 
 def _id() -> Any:
-    from flexwire.protocol.credentials import METADATA_TOPIC_ID  # noqa: PLC0415 - tests name it once
+    from flexwire.protocol.credentials import METADATA_TOPIC_ID  # noqa: PLC0415 - only this function needs the id
 
     return METADATA_TOPIC_ID
 

@@ -243,7 +243,7 @@ def test_files_say_of_a_column_that_it_has_no_other_value(
     assert not tables.hold_only(message, code, 1)
     assert not tables.hold_only(message, [*code, ("frame_index",)], 0)
     assert not replace(tables, opened=None).hold_only(message, code, 0)
-    assert tables.hold_only("FetchResponse", code, 0)  # which has no table of its own
+    assert tables.hold_only("FetchResponse", code, 0)  # there is no table for FetchResponse
 
 
 @pytest.mark.spark

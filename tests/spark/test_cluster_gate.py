@@ -170,7 +170,7 @@ def test_however_rows_are_cut_and_merged_the_cluster_is_the_same(captured: Captu
     merged = AuditSums()
     chance.shuffle(parts)
     for one in parts:
-        merged.merge(pickle.loads(pickle.dumps(one)))  # noqa: S301 - it was pickled in this line
+        merged.merge(pickle.loads(pickle.dumps(one)))  # noqa: S301 - the same line pickles it
     assert merged._cluster.evidence() == summed(captured)._cluster.evidence()
     assert merged._cluster.evidence().configured == {
         ("broker", "zookeeper.connect"): NameSample(("1",), 1),

@@ -515,7 +515,7 @@ def test_a_stream_goes_on_from_its_state_without_the_files_that_it_has_read(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({*SHAPES} - {"UNORDERED", "HOSTS"}))
 def test_rows_of_a_stream_do_not_depend_on_its_cuts_in_any_shape(name: str, tmp_path: Path) -> None:
-    from tests.tables.test_following import assert_cut_as_whole  # noqa: PLC0415 - only `make cluster` needs it
+    from tests.tables.test_following import assert_cut_as_whole  # noqa: PLC0415 - only `make cluster` needs this
 
     for seed in range(5):
         assert_cut_as_whole(name, seed, tmp_path / str(seed))

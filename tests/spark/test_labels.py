@@ -6,7 +6,7 @@ from itertools import product
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession  # noqa: TC002 - a fixture of the test
+from pyspark.sql import SparkSession  # noqa: TC002 - pytest reads the annotation
 
 from flexwire.answers.asking.labels import team_column, team_of
 

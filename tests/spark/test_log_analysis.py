@@ -281,7 +281,7 @@ def test_a_report_of_logs_says_nothing_of_traffic(done: Analysis) -> None:
 
 @pytest.mark.slow
 def test_logs_beside_a_capture(spark: SparkSession, tmp_path: Path) -> None:
-    from tests.capture.interleaved import Shape, write_capture  # noqa: PLC0415 - one test alone needs it
+    from tests.capture.interleaved import Shape, write_capture  # noqa: PLC0415 - only one test needs this module
 
     capture = write_capture(tmp_path, 1, Shape(connections=2))
     write_log(tmp_path / "logs" / f"{HOSTILE.replace('/', '')}-0", segments(0))

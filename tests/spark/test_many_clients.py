@@ -190,7 +190,7 @@ def test_what_some_brokers_offer_is_known_whatever_the_order(
             for one in mixed[start : start + 25]:
                 part._offer(*one)
                 part._prune(20)
-            every.merge(pickle.loads(pickle.dumps(part)))  # noqa: S301 - it is the line above
+            every.merge(pickle.loads(pickle.dumps(part)))  # noqa: S301 - the same line pickles it
             assert len(every._offers) <= 20
         return every
 

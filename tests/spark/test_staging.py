@@ -401,7 +401,7 @@ def test_all_is_its_owners_alone_and_what_was_there_keeps_its_mode(out: Path) ->
     umask = os.umask(0)
     try:
         with local_staging(out) as place:
-            write(place.new, NEW)  # as open as possible
+            write(place.new, NEW)  # with umask 0, no permission is removed
             place.publish()
         with local_staging(out / "deeper" / "out") as place:
             write(place.new, NEW)

@@ -89,7 +89,7 @@ def others(root: Path, *, is_whole: bool) -> None:
 
 
 def uuid() -> Any:
-    from uuid import UUID  # noqa: PLC0415 - one line of it
+    from uuid import UUID  # noqa: PLC0415 - only this function needs it
 
     return UUID(int=48)
 
@@ -283,7 +283,7 @@ def test_a_moment_is_a_time_or_offsets(tmp_path: Path) -> None:
     for texts in (["noon"], ["2023-11-14", "2023-11-15"], ["2023-11-14", "__consumer_offsets-3=1"]):
         with pytest.raises(ArgumentError, match="as_of: expected one ISO 8601 time"):
             parse_moment(texts)
-    naive = datetime(2023, 11, 14)  # noqa: DTZ001 - as it must never be
+    naive = datetime(2023, 11, 14)  # noqa: DTZ001 - the test needs a time without a zone
     beyond = datetime.max.replace(tzinfo=timezone(timedelta(hours=-5)))
     before = datetime.min.replace(tzinfo=timezone(timedelta(hours=5)))
     twice = {"__consumer_offsets-3": 1, "__consumer_offsets-03": 2}

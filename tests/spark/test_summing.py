@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Seen:
     """Sums that name their tasks."""
 
-    def __init__(self, span_us: int, *, spills: bool = False) -> None:  # noqa: ARG002 - as the sums that it stands for
+    def __init__(self, span_us: int, *, spills: bool = False) -> None:  # noqa: ARG002 - the real sums have this argument
         assert span_us == 7
         self.numbers: list[int] = []
 

@@ -70,7 +70,7 @@ def tables(spark: SparkSession) -> AnalysisTables:
     told.connection("10.0.0.9:50001", 0, 3 * SECOND, closed_by="broker", reset=True)
     told.connection("10.0.0.9:50002", 70 * SECOND, 70 * SECOND + 400_000)
     told.connection(OTHER, 0, 10 * SECOND, closed_by=None, seen_from_start=False)
-    told.connection("10.0.0.8:1", 0, 9 * SECOND)  # nothing is sent over it
+    told.connection("10.0.0.8:1", 0, 9 * SECOND)  # nothing is sent over this connection
     told.connection("10.0.0.7:1", 0, 9 * SECOND, is_kafka=False)
     names = {
         "topics": [{"name": "orders", "topic_id": ORDERS_ID, "error_code": 0, "partitions": []}]

@@ -104,7 +104,7 @@ def main() -> None:
             in_order += 1
             continue
         redone, packets = redone + found[0], packets + found[1]
-    print(f"{packets} packets, {redone} read again; {in_order} captures in order")  # noqa: T201 - what it is run for
+    print(f"{packets} packets, {redone} read again; {in_order} captures in order")  # noqa: T201 - this is a command
 
 
 if __name__ == "__main__":

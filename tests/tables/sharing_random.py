@@ -60,7 +60,7 @@ def main() -> None:
     for seed in range(given.first, given.first + given.count):
         with tempfile.TemporaryDirectory() as place:
             packets += compare(seed, Path(place) / "capture")
-    print(f"{packets} packets")  # noqa: T201 - this is the purpose of the run
+    print(f"{packets} packets")  # noqa: T201 - this is a command
 
 
 if __name__ == "__main__":

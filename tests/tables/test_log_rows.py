@@ -256,7 +256,7 @@ def _cut(records: list[Record], most: int) -> Any:
 
 
 def test_a_sample_goes_past_control_batches_and_ends_at_damage_and_what_is_too_large() -> None:
-    import numpy as np  # noqa: PLC0415 - only one test needs it
+    import numpy as np  # noqa: PLC0415 - only one test needs numpy
 
     rows = [(0, 10, 100, False), (10, 10, 100, True), (20, 10, 100, False), (30, 10, 100, False)]
     after = [(50, 10, 100, False), (60, 10, log_samples.MOST_INFLATED + 1, False)]

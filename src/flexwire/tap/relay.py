@@ -49,7 +49,8 @@ _TLS_CLIENT_HELLO: Final = b"\x16\x03"
 class _OwnAnswer(NamedTuple):
     """The tap's own response to a request.
 
-    The response is sent when all earlier requests are answered. If there is no ``payload``, the connection is closed at that time.
+    The response is sent when all earlier requests are answered. If there is no ``payload``, the
+    connection is closed at that time.
     """
 
     after: int

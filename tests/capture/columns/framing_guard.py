@@ -131,7 +131,7 @@ def main(rounds: int, lie: str | None) -> None:
             frames += [found.frame(row) for row in range(len(found))]
         assert by_connection(frames) == expected
         taken += len(segments)
-    print(f"{taken} rounds, {whole} frames")  # noqa: T201 - the test reads this
+    print(f"{taken} rounds, {whole} frames")  # noqa: T201 - a test reads this output
 
 
 if __name__ == "__main__":

@@ -142,7 +142,7 @@ def test_at_any_cut_a_row_has_the_client_id_that_its_connection_gave(
         at += size
         rows = build_paired(chunk, pairing.read_headers(chunk), Hindsight())
         found += rows["client_id"].to_pylist()
-        pairing = pickle.loads(pickle.dumps(pairing))  # noqa: S301 - made a moment ago
+        pairing = pickle.loads(pickle.dumps(pairing))  # noqa: S301 - the same line pickles it
     assert found == [one.client_id for one in said]
     assert {None, "client 0", "client 2"} <= set(found)
 

@@ -431,7 +431,7 @@ def test_samples_are_kept_only_where_asked_for(capture: Callable[..., str]) -> N
 
 def test_a_segment_that_misses_4_gib_is_given_as_such(capture: Callable[..., str]) -> None:
     one = bytearray(packet(b"hello"))
-    one[2:4] = bytes(2)  # so that its length on the network counts
+    one[2:4] = bytes(2)  # 0 makes the length on the network count
     file = capture(section() + interface() + enhanced(bytes(one), 1, original=2**32 - 1))
     (columns, _) = reader(file)
     assert isinstance(columns, SegmentColumns)

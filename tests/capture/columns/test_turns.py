@@ -109,7 +109,7 @@ def in_columns(
 
 
 def pickled(pairing: Pairing) -> Pairing:
-    restored = pickle.loads(pickle.dumps(pairing))  # noqa: S301 - made a moment ago
+    restored = pickle.loads(pickle.dumps(pairing))  # noqa: S301 - the same line pickles it
     assert isinstance(restored, Pairing)
     return restored
 

@@ -48,7 +48,7 @@ def main(rounds: int, *, lie: bool) -> None:
         plain += not headers.odd
         if number % 20 == 0:
             pairing = Pairing()
-    print(f"{rounds} rounds, {plain} plain frames")  # noqa: T201 - the test reads this
+    print(f"{rounds} rounds, {plain} plain frames")  # noqa: T201 - a test reads this output
 
 
 def with_instance(body: bytes) -> bytes:

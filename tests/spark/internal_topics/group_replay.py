@@ -36,7 +36,7 @@ RECORDS: Final = frozenset({CLASSIC, *PARTS})
 """Every record that `Groups.replay` handles."""
 
 
-class Refused(Exception):  # noqa: N818 - it is not an error of this program
+class Refused(Exception):  # noqa: N818 - this is not an error of the program
     """The error for a record at which Kafka stops loading."""
 
 

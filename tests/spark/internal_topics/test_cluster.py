@@ -168,7 +168,7 @@ def test_as_of_an_offset_a_time_and_a_snapshot(spark: SparkSession, tmp_path: Pa
     with pytest.raises(ArgumentError, match="committed_to: expected at least 12"):
         cluster_state(spark, there, committed_to=3)
     with pytest.raises(ArgumentError, match="time: expected a datetime with a time zone"):
-        cluster_state(spark, there, time=datetime(2026, 1, 1))  # noqa: DTZ001 - that is the point
+        cluster_state(spark, there, time=datetime(2026, 1, 1))  # noqa: DTZ001 - the test needs a time without a zone
     with pytest.raises(ArgumentError, match="got both"):
         cluster_state(spark, there, time=second, offset=1)
 

@@ -45,9 +45,9 @@ class Talk:
     sasl: float = 0.0  # connections that authenticate first
     any_api: float = 0.0  # exchanges of any message at any version with any values
     strange: float = 0.0  # exchanges that no well-behaved client and broker have
-    records: int = 6  # in a batch, at most
+    records: int = 6  # the most records in a batch
     large: float = 0.0  # exchanges with a batch of many segments
-    hidden: float = 0.0  # connections that TLS hides; their length is that of others
+    hidden: float = 0.0  # connections that TLS hides, which are as long as others
 
 
 def conversation(source: random.Random, talk: Talk, number: int) -> list[Step]:

@@ -57,7 +57,7 @@ class Shape:
     talk: Talk = field(default_factory=Talk)
     # The network.
     ip: tuple[int, ...] = (4,)
-    segment: tuple[int, int] = (200, 1448)  # payload bytes, at most, of each connection from to
+    segment: tuple[int, int] = (200, 1448)  # the range of the largest segment of a connection
     joined: float = 0.5  # frames that share a segment with the next frame
     acks: float = 0.3  # segments that are acknowledged by a separate packet
     options: float = 0.0  # connections whose packets carry TCP options
@@ -72,19 +72,19 @@ class Shape:
     repeats: float = 0.0
     retransmissions: float = 0.0  # with other boundaries
     reorder: float = 0.0
-    window: int = 8  # at most how many places late a packet is
+    window: int = 8  # the most places by which a packet is late
     noise: float = 0.0  # packets of other protocols, and malformed packets
     same_time: float = 0.0
-    backwards: float = 0.0  # packets whose time is before that of the previous packet
+    backwards: float = 0.0  # packets with an earlier time than the previous packet
     # The files.
     links: tuple[int, ...] = (101,)
     formats: tuple[str, ...] = ("pcapng",)
     files: int = 1
-    taps: int = 1  # each has its own files; every packet is in the files of exactly one
+    taps: int = 1  # each packet is in the files of exactly one tap
     hosts: int = 0  # like `taps`, but a connection may be in the files of two hosts
     shared: float = 0.0  # connections that are in the files of two hosts
     unseen: float = 0.0  # packets that one of the hosts misses
-    skew: int = 0  # at most how many microseconds a host's clock is ahead
+    skew: int = 0  # the most microseconds by which a clock is ahead
     snaplen: int = 0
     marks: bool = False  # flexwire's own comments, as in captures of the tap
     false_marks: float = 0.0
@@ -167,8 +167,8 @@ class Packet:
     begins: bool = False
     stream: tuple[int, str] = (0, "")
     options: bytes = b""
-    plain_from: int = 0  # from this offset the payload has only bytes of frames' bodies
-    kept: int | None = None  # the capture has this many bytes of the payload
+    plain_from: int = 0  # from this offset, the payload contains only bytes of frames' bodies
+    kept: int | None = None  # the number of payload bytes in the capture
     raw: bytes = b""  # packets that are not TCP segments, unchanged
     time_us: int = 0
 

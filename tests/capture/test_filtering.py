@@ -1,4 +1,4 @@
-"""A filtered capture has its filter in a comment, and other comments are not read as filters."""
+"""A filtered capture contains its filter in a comment. Other comments are not read as filters."""
 
 from __future__ import annotations
 

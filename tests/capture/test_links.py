@@ -92,8 +92,8 @@ def test_ipv4_options_are_passed_over() -> None:
 
 
 def with_extensions(*headers: tuple[int, bytes]) -> bytes:
-    """Return IPv6 with extension headers: for each, its number and the bytes after the
-    next number.
+    """Return IPv6 with extension headers: for each header, its number and the bytes after the next
+    number.
     """
     kinds = [kind for kind, _ in headers] + [6]
     chain = b"".join(

@@ -76,7 +76,7 @@ def test_a_partition_begins_and_ends_at_its_first_record_that_is_as_late(
             if first is not None and one.offset >= first and (after is None or one.offset < after)
         ]
         assert read_offsets(root, starting_timestamp=start, ending_timestamp=end) == expected
-        # The times of one partition come before those of all.
+        # The times of one partition take precedence over the times of all partitions.
         by_partition: dict[str, Any] = {
             "starting_timestamps": {("a", 0): start},
             "ending_timestamps": {("a", 0): end},

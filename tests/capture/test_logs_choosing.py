@@ -1,4 +1,4 @@
-"""flexwire reads the replica that Kafka would continue with, even if another one is longer."""
+"""flexwire reads the replica that Kafka would continue with, even if another replica is longer."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def lead(leader: int, isr: list[int]) -> dict[str, Any]:
 
 
 CASES: dict[str, tuple[list[dict[str, Any] | bytes], str]] = {
-    # The leader's log is read although another is longer, and a third has the same epoch.
+    # The leader's log is read although another log is longer, and a third log has the same epoch.
     "leader": ([lead(3, [1, 3])], "broker-3"),
     # Without the leader's log, the longest log of an ISR member is read.
     "isr": ([lead(4, [2, 3, 4])], "broker-2"),

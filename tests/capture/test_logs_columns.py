@@ -1,4 +1,4 @@
-"""Columns are computed from record columns: texts of record headers, types of timestamps."""
+"""Columns are computed from record columns: record header texts and timestamp types."""
 
 from __future__ import annotations
 

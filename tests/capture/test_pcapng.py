@@ -116,8 +116,8 @@ def test_files_turn_at_frame_boundaries_and_each_can_be_read_alone(tmp_path: Pat
     assert len(together) == 60
 
 
-# The server's port is the higher one, and no response's request is in the same file: only the
-# comments in the file show where its frames begin and who sent them.
+# The server has the higher port, and no file contains the request of a response. Only the comments
+# in a file show where the frames begin and who sent them.
 ODD_ENDS = ("10.0.0.9", 2000), ("10.0.0.1", 40_000)
 # Each segment of such a body begins with bytes that look like two responses.
 MISLEADING = response(41, 8) * (2 * SEGMENT_BYTES // 16)

@@ -11,7 +11,7 @@ from flexwire.schema.spec import MessageType
 from flexwire.tap import HostPort, parse_host_port
 from flexwire.tap.addresses import address_fields, advertised_address, response_address_fields
 
-# Checked by hand against the specs: the addresses to which a client is told to connect.
+# The addresses to which a client is told to connect, checked by hand against the specs.
 FOUND = {
     ("DescribeClusterResponse", "brokers.host/port", 0, 2),
     ("FetchResponse", "node_endpoints.host/port", 16, 18),

@@ -1,4 +1,5 @@
-"""Stamping with TLS: the broker gets the tags; the capture has neither the tags nor credentials."""
+"""Stamping with TLS: the broker gets the tags; the capture contains neither tags nor
+credentials."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OPTIONS = "spark.driver.defaultJavaOptions"
 
 
-# The archive of `flexwire warmup`, if that ran: making one takes twenty seconds of CPU time.
+# The archive of `flexwire warmup`, if any. Creating an archive takes twenty seconds of CPU time.
 MADE = find_archive()
 
 

@@ -102,7 +102,8 @@ def _write(traffic: Traffic) -> None:
     pinned.send("OffsetFetch", 1, group_id="billing")
     # This client has its own limit.
     Client(traffic, "limited", 1002).ask(now).send("ListOffsets", 0, answered=False)
-    # The API is advertised from 0 but read from 3: the broker sends no answer, and closes.
+    # The API is advertised from 0 but read from 3. The broker closes the connection without an
+    # answer.
     broken = Client(traffic, "broken", 1003).ask(now)
     broken.send("Produce", 2, answered=False)
     broken.closed()
@@ -110,8 +111,8 @@ def _write(traffic: Traffic) -> None:
     served = Client(traffic, "served", 1009).ask(now)
     served.send("Produce", 2, acks=1)
     served.closed()
-    # No broker has this version of ApiVersions: it answers in version 0 with an error, and the
-    # client asks again (KIP-511).
+    # No broker has this version of ApiVersions. The broker answers in version 0 with an error, and
+    # the client asks again (KIP-511).
     future = Client(traffic, "future", 1004)
     future._correlation_id += 1
     future_request = request(made("ApiVersionsRequest"), 4, 1, client_id="future")

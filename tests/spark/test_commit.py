@@ -86,7 +86,7 @@ def test_every_task_is_run_once_and_its_files_and_value_are_told(
         assert file.name.startswith(f"tables/{file.table}/")
         assert pq.read_metadata(tmp_path / file.name).num_rows == file.rows == faulty.ROWS
         assert (tmp_path / file.name).stat().st_mode & 0o777 == 0o600
-    # Nothing else remains: neither unfinished files nor files for the driver.
+    # No other files remain, whether unfinished files or files for the driver.
     assert {name for name, (_, data) in tree(tmp_path).items() if data} == names(5)
 
 

@@ -1,4 +1,4 @@
-"""flexwire's tasks leave the Python worker in which they run unchanged."""
+"""flexwire's tasks do not change the Python worker in which they run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Growing tables stay small: files are joined, old days removed, and no row is lost."""
+"""Growing tables remain small: files are joined, old days are removed, and no row is lost."""
 
 from __future__ import annotations
 

@@ -221,8 +221,7 @@ def test_a_request_that_is_known_after_its_response_is_of_its_pair(
     way: Callable[[list[CapturedFrame]], list[Row]],
 ) -> None:
     asked, answer = sent(0, "request", 1), sent(1, "response", 1)
-    # By the order in which frames are given: the response first, captured before or after the
-    # request.
+    # The response is given first, and is captured before or after the request.
     frames = given("late", [asked, answer], order=(1, 0)) + given("stray", [answer, asked])
     found = {(row["connection"], row["direction"]): row for row in way(frames)}
     assert found["late", "request"]["answered"] is True

@@ -295,7 +295,7 @@ class LocalRunner:
         try:
             ended = self._writer.rotate()
         except CaptureError as error:
-            log.error("the capture continues in the same file: %s", error)  # noqa: TRY400  # the reason says everything
+            log.error("the capture continues in the same file: %s", error)  # noqa: TRY400  # the message is enough
             return
         if ended:
             log.info("the capture continues in %s", self._writer.paths[-1].name)

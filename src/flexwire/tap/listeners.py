@@ -295,7 +295,7 @@ class Listeners:
             try:
                 self.stable.keep(address, listener.port)
             except OSError as error:
-                log.error("cannot save the port of %s for later runs: %s", address, error)  # noqa: TRY400  # the reason says everything
+                log.error("cannot save the port of %s for later runs: %s", address, error)  # noqa: TRY400  # the message is enough
         return listener
 
     def _say_none(self, address: HostPort, reason: str) -> None:

@@ -2,7 +2,7 @@
 
 This code uses no library. The counts exist already, so a registry would only repeat them. The
 server of prometheus-client has a thread for each connection, and no limits on time or bytes.
-Anybody on the machine may read the metrics, so limits are necessary: the tap has other work.
+Anybody on the machine may read the metrics, so limits protect the tap's other work.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ class ProcessRunner:
                 for worker in running:
                     await worker.gone.wait()
         except TimeoutError:
-            log.error("a process of the tap did not end in %g seconds", _CLOSE_SECONDS)  # noqa: TRY400  # the reason says everything
+            log.error("a process of the tap did not end in %g seconds", _CLOSE_SECONDS)  # noqa: TRY400  # the message is enough
         finally:
             for worker in running:
                 if not worker.gone.is_set():
@@ -398,7 +398,7 @@ class ProcessRunner:
             try:
                 await self._start_one()
             except (TapError, CaptureError) as error:
-                log.error("cannot replace a process of the tap: %s", error)  # noqa: TRY400  # the reason says everything
+                log.error("cannot replace a process of the tap: %s", error)  # noqa: TRY400  # the message is enough
             else:
                 return
 

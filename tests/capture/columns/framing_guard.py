@@ -58,7 +58,7 @@ def against_guard(size: int, lie: int = 0) -> Array:
 
 
 def guarded(data: Array, lie: int = 0) -> Array:
-    """Return a copy next to a protected page; nothing writes the missing byte."""
+    """Return a copy that ends ``lie`` bytes after the start of a protected page."""
     raw = np.frombuffer(data.tobytes(), np.uint8)
     found = against_guard(len(raw), lie)
     ctypes.memmove(found.ctypes.data, raw.ctypes.data, max(0, len(raw) - lie))

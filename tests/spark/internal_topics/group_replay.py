@@ -69,7 +69,7 @@ class Group:
 
 @dataclass
 class Groups:
-    """The groups of a log partition by id: an id has one group at a time."""
+    """The groups of a log partition by id. Each id has one group at a time."""
 
     by_id: dict[str, Group] = field(default_factory=dict)
 

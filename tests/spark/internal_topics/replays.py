@@ -28,7 +28,8 @@ MARKERS = (END, ABORT)
 class Event:
     """A record of a log: a commit, a commit within a transaction, a tombstone or a marker.
 
-    If ``is_legacy``, its key has the first form, which Kafka reads like the second.
+    If ``is_legacy``, the key of the record has the first form, which Kafka reads like the second
+    form.
     """
 
     at: int

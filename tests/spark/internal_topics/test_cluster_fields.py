@@ -77,7 +77,7 @@ def test_names_of_messages_stand_in_constants_alone() -> None:
 
 
 def test_what_becomes_of_transactions() -> None:
-    """Four transactions: one ends, one is aborted, one is replaced by a newer one, one is open."""
+    """There are four transactions: one ends, one is aborted, one is replaced, and one is open."""
     ended = [(BEGIN, 1), (END, 5), (BEGIN, 6), (ABORT, 9)]
     assert transactions(ended) == ([(6, 9)], [])
     assert transactions([*ended, (BEGIN, 12), (BEGIN, 15)]) == ([(6, 9)], [(12, 15), (15, None)])

@@ -96,6 +96,6 @@ class KeptFiles:
         except FileNotFoundError:
             return
         except OSError as error:
-            log.error("cannot remove %s to stay within the limit: %s", file.path, error)  # noqa: TRY400  # the reason says everything
+            log.error("cannot remove %s to stay within the limit: %s", file.path, error)  # noqa: TRY400  # the message is enough
             return
         self.removed.append(file)

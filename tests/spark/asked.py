@@ -1,4 +1,4 @@
-"""Two answers as operators would write them, one with labels, and three that fail."""
+"""Two answers as operators would write them, one of them with labels, and three failing answers."""
 
 from __future__ import annotations
 

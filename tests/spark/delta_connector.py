@@ -23,7 +23,7 @@ PLACE = "spark_catalog.kafka"
 DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # Without this, Spark reads a log of two lines with fifty tasks.
+    # Without this setting, Spark reads a log of two lines with fifty tasks.
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.shuffle.partitions": "1",
 }

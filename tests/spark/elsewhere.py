@@ -1,4 +1,4 @@
-"""Asks about logs; the answers are the same wherever Spark runs and the files are."""
+"""Ask about logs. The answers do not depend on where Spark runs or where the files are."""
 
 from __future__ import annotations
 

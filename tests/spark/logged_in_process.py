@@ -1,4 +1,4 @@
-"""Adds request logs to Delta tables in this process, without Spark, one task after another."""
+"""Add request logs to Delta tables in this process, without Spark, one task after another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs `faulty` work from staging to output, and returns what a reader finds."""
+"""Run `faulty` work from staging to output, and return what a reader finds."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ RECORDS_SEEN: list[dict[str, Any]] = [
     RECORD | {"offset": 0, "base_offset": 0, "value": b"12345", "headers": TYPED},
     RECORD | {"offset": 1, "base_offset": 1, "headers": KEY_TWICE},
     RECORD | {"offset": 2, "base_offset": 1, "key": None, "value": b"1234"},
-    # Neither of these counts.
+    # Neither of these two records counts.
     RECORD | {"offset": 3, "base_offset": 3, "is_control": True, "headers": TYPED},
     RECORD | {"offset": None, "is_control": None, "headers": None, "error": "cut off"},
     # A key that is not UTF-8, and an offset within a batch, which the answer does not judge.

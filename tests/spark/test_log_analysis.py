@@ -122,7 +122,7 @@ def test_storage_is_what_was_written(spark: SparkSession, done: Analysis) -> Non
     assert (row["damaged"], row["damaged_bytes"]) == (1, 33)
     assert row["uncompressed_bytes"] == 2 * (sizes[1])
     assert row["compression_ratio"] == row["uncompressed_bytes"] / row["batch_bytes"]
-    # With so few batches, it would equal the largest value.
+    # With so few batches, the percentile would equal the largest value.
     assert row["batches"] < 100
     assert row["p99_batch_bytes"] is None
     assert row["mean_record_bytes"] == pytest.approx(2 * (sizes[1] - 16 * 61) / records)

@@ -1,4 +1,4 @@
-"""Connections that a broker refused because the client meant another one (KIP-1242)."""
+"""An answer lists connections that reached the wrong broker and were refused (KIP-1242)."""
 
 from __future__ import annotations
 

@@ -78,7 +78,8 @@ def test_the_replica_that_counts_is_read_and_the_other_told(
 
 
 CASES = {
-    # First after a clean stop, and then as a running broker had written it up to 5 seconds before.
+    # The watermark first comes from a clean stop, then from a running broker that wrote it up to 5
+    # seconds before.
     "exact": (4, True, 5, 2, 2, True),
     "old": (4, False, 5, 2, 2, False),
     # A group has committed a later offset, so consumers could read that far.

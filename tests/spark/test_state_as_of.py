@@ -217,7 +217,7 @@ def test_as_of_a_time_all_answers_are_what_the_logs_said_then(whole: Made, befor
     still |= {"diverging_replicas"}
     names = [one.name for one in STATE_ANSWERS if one.name not in {*SOME, *still}]
     same(whole, before, *names)
-    # Without this, the moment would not be valid.
+    # If the answers were equal, the moment would have no effect.
     now, then = (whole.rows(at, *SOME, *names) for at in (END, AsOf(AT)))
     assert {name for name in now if now[name] == then[name]} <= {"cluster_history"}
     then = whole.rows(AsOf(AT), *still)

@@ -1,8 +1,8 @@
 """Captures that are analyzed part by part produce the same result as in a single analysis.
 
-The rows come from Arrow columns, after a survey in order or in pieces. A row has the facts of its
-own analysis. On Spark, views join the rows (`flexwire.spark.answers`); in this test, a few lines do
-so.
+The rows come from Arrow columns, after a survey in order or in pieces. A row contains the facts of
+its own analysis. On Spark, views join the rows (`flexwire.spark.answers`); in this test, a few
+lines do so.
 """
 
 from __future__ import annotations

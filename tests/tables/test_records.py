@@ -73,7 +73,7 @@ def check(
 
 
 def partitions_of(data: Sequence[bytes | None]) -> list[Carrier]:
-    """Put each into a partition, a few partitions into a topic, a few topics into a message."""
+    """Put each byte string into a partition, and a few partitions into a topic of a message."""
     topics = [
         Topic(
             name=("orders", "", None)[at % 3],

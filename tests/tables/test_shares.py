@@ -77,7 +77,7 @@ def found_in(asked: AnalysisRequest, make: Make, before: bytes | None = None) ->
     return found_by(asked, make(asked, kept, before), kept)
 
 
-# "everything" has what the others have, and damaged files are read another way.
+# The shape "everything" has all that the other shapes have. Damaged files are read differently.
 FEW = ("everything", "damaged", "hosts")
 
 

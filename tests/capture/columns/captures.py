@@ -42,7 +42,7 @@ def tcp_segment(source: random.Random, ports: tuple[int, int], payload: bytes) -
 
 
 def ip_packet(source: random.Random, payload: bytes) -> tuple[int, bytes]:
-    """Return a network protocol and a packet of it, usually with a TCP segment."""
+    """Return the network protocol and the bytes of a packet, usually with a TCP segment."""
     protocol = source.choice([6] * 12 + [17, 1, 255])
     if source.random() < 0.6:
         (near, near_port), (far, far_port) = source.choices(_ENDS, k=2)

@@ -20,7 +20,7 @@ from flexwire.spark.functions.messages import column_type, decoded, encoded, por
 from tests.codec.vectors import has_changed, load
 from tests.spark.functions.chosen import FAILFAST, PERMISSIVE, chosen
 
-# With arrays, nested ones, nullable structures, tagged fields, uuids and records.
+# These messages have arrays, nested arrays, nullable structures, tagged fields, uuids and records.
 SOME = (
     "FetchRequest",
     "MetadataResponse",

@@ -1,4 +1,4 @@
-"""Only Spark can show this: functions are sent to workers with their caller's catalog."""
+"""Functions are sent to Spark's workers with their caller's catalog, which only Spark can show."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_function_takes_the_catalog_along_that_its_caller_had(
         text = from_kafka(F.lit(ping), "PingRequest", 0).text
     finally:
         use_catalog(None)
-    # Both are in one query, and therefore in one worker.
+    # Both columns are in one query, and therefore in one worker.
     bundled = from_kafka_variant(F.lit(b""), F.lit("PingRequest"), F.lit(0), {"mode": "permissive"})
     why = F.variant_get(bundled, "$._corrupt_record.reason", "string")
     (row,) = spark.range(1).select(text.alias("text"), why.alias("why")).collect()

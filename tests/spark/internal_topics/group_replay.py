@@ -1,8 +1,9 @@
 """Replay the records of groups like Kafka's group coordinator, in a few lines.
 
 `Groups` is the coordinator of 4.0 to 4.4: these releases agree on every log that they load
-(`GroupMetadataManager.replay`). Some releases refuse more than others. `Refused` is what all of
-them refuse. The coordinator of 3.x reads only `GroupMetadata`, by the same rule.
+(`GroupMetadataManager.replay`). Some releases refuse more than others. `Refused` is raised for
+records that all of these releases refuse. The coordinator of 3.x reads only `GroupMetadata`, by the
+same rule.
 """
 
 from __future__ import annotations

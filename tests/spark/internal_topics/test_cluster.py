@@ -160,7 +160,7 @@ def test_as_of_an_offset_a_time_and_a_snapshot(spark: SparkSession, tmp_path: Pa
         assert topics(state).count() == count
         assert state.unended.count() == (0 if count == 2 else 3)
     rows = metadata_records(spark, tmp_path)
-    # The log without its control record, and the snapshot's records between its ends.
+    # The counts leave out the log's control record, and the first and last record of the snapshot.
     counts = rows.groupBy("snapshot_offset", "snapshot_epoch").count()
     assert {tuple(row) for row in counts.collect()} == {(None, None, 28), (12, 1, 2)}
     with pytest.raises(CaptureError, match="offset 99 is not known; it is known from 0 to 29"):

@@ -74,7 +74,7 @@ def commits_log(root: Path, removed: Collection[int] = ()) -> Path:
 
 
 def found(log: InternalLog) -> dict[int, Any]:
-    """Return for each partition: the offset, the pending commit, and None if it is unknown."""
+    """Return the offset and the pending commit of each partition, with None for unknown values."""
     rows = last_commits(log).collect()
     assert {(row.group, row.topic) for row in rows} == {("g", "orders")}
     return {

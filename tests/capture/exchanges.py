@@ -310,7 +310,7 @@ class _Said:
         return framed(bytes(body))
 
     def lenient(self) -> _Exchange:
-        """The spec has no bytes after the body, but Kafka's Java ignores such bytes."""
+        """The spec defines no bytes after the body, but Kafka's Java ignores such bytes."""
         asked, answer = self.heartbeat()
         tail = bytes(self._source.randrange(1, 4))
         return framed((asked or b"")[4:] + tail), framed((answer or b"")[4:] + tail)

@@ -114,7 +114,7 @@ EVERYTHING = Shape(
 ONE_CONNECTION = Shape(
     connections=1, talk=Talk(exchanges=150, depth=10, large=0.1), segment=(1448, 1448), files=3
 )
-# Some times go back, and two simultaneous captures each have a part of every connection.
+# Some times go back, and two simultaneous captures each contain a part of every connection.
 UNORDERED = replace(LOSSY, loss=0.0, backwards=0.05, taps=2)
 # Three hosts capture at the same time, with connections between them and to other hosts.
 HOSTS = Shape(

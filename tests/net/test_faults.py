@@ -287,7 +287,7 @@ def test_nothing_follows_a_response_that_is_cut(tmp_path: Path) -> None:
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(len(frame(ends(1)) + frame(ends(2))))
-        # One piece has a whole response and the beginning of the next.
+        # One piece contains a whole response and the beginning of the next response.
         writer.write(first + last[:-1])
         await reader.read()
 

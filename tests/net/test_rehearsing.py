@@ -384,7 +384,7 @@ def test_tokens_of_a_login_are_no_requests(tmp_path: Path) -> None:
         first = parse_request(await client.receive())
         if first.api_key == API_VERSIONS:
             await client.send(frame(versions_answer(REAL, first)))
-            # The tap asks in a version that 3.9 lacks, and then in a version that it has.
+            # The tap asks in a version that 3.9 lacks, and then in a version that 3.9 supports.
             await client.send(frame(versions_answer(REAL, parse_request(await client.receive()))))
             return
         body = make("SaslHandshakeResponse")

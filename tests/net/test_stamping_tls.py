@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from flexwire.tap import Tap
 
 __all__ = ["made"]
-# More frames than one packet has comments for.
+# More frames than the comments of one packet can describe.
 MANY = 150
 
 

@@ -39,7 +39,7 @@ Step = tuple[str, bytes]
 class Planted:
     """The packets of all cases, and the secret word of each case.
 
-    ``whole`` has the words whose complete secret is in the packets, by the kind of their case.
+    ``whole`` contains the words whose complete secret is in the packets, by the kind of their case.
     """
 
     def __init__(self, source: random.Random) -> None:

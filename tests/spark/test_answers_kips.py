@@ -54,7 +54,8 @@ RECORDS_SEEN: list[dict[str, Any]] = [
 ]
 OLD, NEW = ("kafka-java", "3.9.0"), ("librdkafka", "2.1")
 ONE, TWO = "10.0.0.1:1>10.0.0.9:9092", "10.0.0.2:1>10.0.0.9:9092"
-# FetchRequest has a known and an unknown tagged field in the body, and one in the header.
+# FetchRequest contains a known and an unknown tagged field in the body, and a tagged field in the
+# header.
 KNOWN = {"path": "", "tag": 0, "name": "clusterId", "times": 1, "bytes": None}
 UNKNOWN = {"path": "topics[]", "tag": 99, "name": None, "times": 2, "bytes": 7}
 FIELDS_SENT: list[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]] = [

@@ -78,7 +78,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ana
         50002,
         [
             (asked(GET_TELEMETRY, 0, 0, NONE, asks), subscribes, 0, assigned),
-            # This client sends no id, although it has one.
+            # This client sends no id, although an id was assigned.
             (asked(PUSH_TELEMETRY, 0, 1, NONE, push), pushes, 0, {}),
         ],
     )

@@ -401,7 +401,8 @@ def told(answer: Answer, tables: Asked) -> list[str]:
 def without_numbers(row: str) -> str:
     """Return a row's text without the numbers of connections.
 
-    In one analysis, a connection between the same ends has one number; in several, it has several.
+    In a single analysis, a connection between the same ends has one number; in several analyses, it
+    has several numbers.
     """
     return re.sub(r"#\d+'", "'", row)
 

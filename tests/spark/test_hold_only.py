@@ -25,7 +25,7 @@ CODES = [
 
 
 def opened(root: Path, partition_code: int, *, like_arrow: bool) -> OpenedOutput:
-    """Open tables, one of which has a response with a topic and a partition."""
+    """Open tables, one of which contains a response with a topic and a partition."""
     write_output(OutputDirectory(str(root)))
     topic = {"error_code": 0, "partitions": [{"error_code": partition_code}]}
     rows = pa.Table.from_pylist([{"body": {"topics": [topic]}}], table_schema("MetadataResponse"))

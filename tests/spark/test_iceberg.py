@@ -70,7 +70,7 @@ OF_GROWN = {ANALYSIS, BEGAN_IN}
 
 @pytest.fixture(autouse=True)
 def few_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make few tables, because each of the hundreds of messages would have one."""
+    """Make few tables, because each of the hundreds of messages would need a table."""
     monkeypatch.setattr(layout, "possible_tables", lambda: [*layout.ALWAYS, MESSAGE])
 
 
@@ -172,7 +172,7 @@ def test_a_snapshot_names_its_analysis_and_a_file_is_of_one_day(out: OutputDirec
     summaries = [one.summary for one in table.metadata.snapshots]
     named = [one.additional_properties[ADDED] for one in summaries if one is not None]
     assert named == [entry.analysis for entry in output(out.url).entries]
-    # Statistics have the whole name, so an analysis is removed without reading a file.
+    # Statistics contain the whole name, so an analysis is removed without reading a file.
     assert [file.analysis for file in iceberg_files.live_files(table, out)] == named[::-1]
     partitions = {task.file.partition[0] for task in table.scan().plan_files()}
     assert partitions == {NOON.toordinal() - 719163, NOON.toordinal() - 719162}

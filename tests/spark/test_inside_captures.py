@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-# Two pushes are readable, in two compression types; one is not metrics, and one has an unknown
-# type.
+# Two pushes are readable, in two compression types. One push is not metrics, and one push has an
+# unknown type.
 PUSHED = [(pushed(), 0), (gzip.compress(pushed()), 1), (b"\xff\xff", 0), (b"", 9)]
 METADATA = real_records(InternalTopic.METADATA)[:40]
 COMMITS = real_records(InternalTopic.CONSUMER_OFFSETS)[:40]

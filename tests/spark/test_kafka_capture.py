@@ -532,7 +532,8 @@ def test_who_lists_the_connections_that_the_source_has(name: str) -> None:
     of_who = {
         (*tuple(getattr(row, column) for column in said), row.is_reset) for row in listed_rows
     }
-    # The table has only connections with frames; the source also returns those without.
+    # The table contains only connections with frames; the source also returns connections without
+    # frames.
     silent = {row["connection"] for row in found if not row["captured_bytes"]}
     assert of_who == {row for row in of_source if row[0] not in silent}
     assert of_who

@@ -1,7 +1,7 @@
 """Captures from several hosts with TLS and key logs produce the same tables as plain connections.
 
-Every connection is in the captures of two hosts, and each host misses packets that the other one
-has. Tasks divide the connections twice: to decrypt them, and to survey the result.
+Every connection is in the captures of two hosts, and each host misses packets that the other host
+captured. Tasks divide the connections twice: to decrypt them, and to survey the result.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Hosts:
                 yield time, number, talk.pop(0)
 
     def whole(self) -> Path:
-        """Write one capture that has every packet of the plain connections."""
+        """Write one capture that contains every packet of the plain connections."""
         path = self.root / "whole.pcapng"
         self._write(path, [(time, packet) for time, _, packet in self.sent["plain"]])
         return path

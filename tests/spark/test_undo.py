@@ -31,7 +31,7 @@ LOG = Partition("orders", 0)
 
 @pytest.fixture(autouse=True)
 def few_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make few tables, because each of the hundreds of messages would have one."""
+    """Make few tables, because each of the hundreds of messages would need a table."""
     monkeypatch.setattr(layout, "possible_tables", lambda: [*layout.ALWAYS, MESSAGE])
 
 

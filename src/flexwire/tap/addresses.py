@@ -56,8 +56,8 @@ def address_fields(spec: MessageSpec, version: int) -> tuple[AddressFields, ...]
     fields of the version, by an int32 field whose name ends in the word "port". Both fields are in
     the message itself or in one of its structures, which may be tagged. The int32 is typical of
     brokers' addresses: addresses of controllers' listeners and of Streams applications have uint16
-    ports, and a client's host in a group's description or an ACL has no port. Requests have no such
-    places for clients, because the addresses in them are between brokers.
+    ports, and a client's host in a group's description or an ACL has no port. Requests contain no
+    such places for clients, because the addresses in them are between brokers.
     """
     if spec.type is not MessageType.RESPONSE:
         return ()

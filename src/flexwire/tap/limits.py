@@ -14,8 +14,8 @@ MOST_DECODED: Final = 100_000
 MOST_WALKED: Final = 50_000
 """The largest number of elements and tagged fields that a search for fields in a frame skips.
 
-In the largest clusters, a Metadata response names about a hundred brokers, and a Fetch response has
-about a thousand partitions before the addresses at its end.
+In the largest clusters, a Metadata response names about a hundred brokers, and a Fetch response
+contains about a thousand partitions before the addresses at its end.
 """
 MOST_FRAMES: Final = 100
 """The largest number of frames of a connection that are processed in one step of the event loop.

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from flexwire.tap.metrics import TapStatistics
 
 
-# The api key, the version and the correlation id. A response has only the correlation id.
+# The api key, the version and the correlation id. A response contains only the correlation id.
 _REQUEST_HEAD: Final = 8
 _RESPONSE_HEAD: Final = 4
 _API: Final = struct.Struct(">hh")

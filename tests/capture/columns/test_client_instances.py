@@ -118,7 +118,7 @@ def exchange(client: Client, round_: int, turn: int, *, odd: bool) -> tuple[byte
 
 
 def conversations(seed: int, count: int = 12, rounds: int = 10, late: int = 4) -> list[Said]:
-    """Draw parallel clients; each frame has the final id of its row."""
+    """Draw parallel clients; each frame contains the final id of its row."""
     chance, said = random.Random(seed), []
     waiting: dict[int, list[bytes]] = {number: [] for number in range(count)}
     done = dict.fromkeys(range(count), 0)

@@ -245,7 +245,7 @@ def test_a_gzipped_file_is_cut_at_its_end_only(capture: Callable[..., str]) -> N
 
 
 def is_sound(linktype: int, data: bytes) -> bool:
-    """Return whether a packet has a segment and no IPv6 extension header before it."""
+    """Return whether a packet contains a segment without an IPv6 extension header before it."""
     try:
         read_segment(CapturedPacket(7, linktype, data, len(data), 0))
     except (Skipped, UnreadablePacketError):

@@ -78,8 +78,7 @@ class Author:
     drawn: random.Random
     name: str
     is_mixed: bool = True
-    """True if 3.x also wrote to the log. It replaces groups of other types without deleting
-    them."""
+    """True if 3.x also wrote, which replaces groups of other types without deleting them."""
     groups: Groups = field(default_factory=Groups)
     log: list[Written] = field(default_factory=list)
 

@@ -88,7 +88,7 @@ def table(path: Path) -> Path:
         {**fetched[0], "topic": "orders"},
         {**fetched[0], "source": "produce", "offset": 17},
         {**fetched[0], "offset": 18, "key": COMMIT, "is_control": True, "is_transactional": True},
-        # An empty batch, and bytes that are not a batch, have no record.
+        # An empty batch, and bytes that are not a batch, contain no record.
         {**fetched[0], "offset": None, "key": None, "value": None},
         {"source": "fetch", "topic": OFFSETS, "partition": 2, "error": "damaged", "bytes": b"x"},
     ]

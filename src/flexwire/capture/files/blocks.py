@@ -1,10 +1,10 @@
 """Find block boundaries in a capture file, and the end of the complete part of a growing file.
 
-A file has no marks between blocks, but the length of each block leads to the next block. The reader
-assumes that a block begins wherever a chain of blocks begins. This is a guess, because a payload
-may itself contain a capture. A reader that started from a known place verifies the guess. The guess
-is correct if a block ends at the guessed place, and if no block before that place changed the facts
-in the file's head.
+A file contains no marks between blocks, but the length of each block leads to the next block. The
+reader assumes that a block begins wherever a chain of blocks begins. This is a guess, because a
+payload may itself contain a capture. A reader that started from a known place verifies the guess.
+The guess is correct if a block ends at the guessed place, and if no block before that place changed
+the facts in the file's head.
 
 Only the lengths of blocks are read. A block that is not completely written is not read yet. After a
 block with an impossible length, nothing is read.

@@ -273,7 +273,7 @@ def read_segments(
 def unreadable_packet(
     source: str, packet: CapturedPacket, error: UnreadablePacketError
 ) -> UnreadableBytes:
-    """Return the note on a packet that should contain a segment but has no readable one."""
+    """Return the note on a packet whose TCP segment is missing or not readable."""
     sample = packet.data[:SAMPLE_BYTES]
     return UnreadableBytes(
         source, packet.offset, str(error), packet.timestamp_us, sample, len(packet.data)

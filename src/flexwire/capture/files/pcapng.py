@@ -160,9 +160,9 @@ class PcapngWriter(Closeable):
     With a ``keep`` limit, the oldest finished files of this writer are removed to make room, and
     are listed in ``kept.removed``. Each file contains the ``comment``, or several comments.
 
-    The first payload of each stream in each file has a comment which says that a frame begins
-    there. The frames of each file can therefore be read without the other files. A stream without
-    frames, such as TLS, has this comment only at its start.
+    The first payload of each stream in each file has a comment that marks the beginning of a frame.
+    The frames of each file can therefore be read without the other files. A stream without frames,
+    such as TLS, has this comment only at its start.
 
     A frame is passed to the operating system before `TappedConnection.send` returns, so none of it
     is lost if the process is killed. ``copy_to`` is called with the blocks of each written frame.

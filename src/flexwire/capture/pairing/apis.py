@@ -1,7 +1,7 @@
 """The header layout and the role of each API key and version, read from the specs.
 
-The table has a word for each request, with all facts that a kernel needs. A request whose facts do
-not fit into a word is read as an object.
+The table contains a word for each request, with all facts that a kernel needs. A request whose
+facts do not fit into a word is read as an object.
 """
 
 from __future__ import annotations

@@ -55,16 +55,16 @@ class HeaderColumns:
 
     ``kind`` is `UNREAD`, `REQUEST` (also for a damaged request whose header can be read),
     `UNPAIRED` or `ANSWER`, as `flexwire.capture.pairing.layout` numbers them. The kind decides
-    which columns have a meaning. A response has the api key, version, client id and
+    which columns have a meaning. A response row contains the api key, version, client id and
     ``request_time`` of its request. ``client`` contains indexes into ``clients``. ``instance_at``
     is the offset of the client instance id in the payload of a plain request with such an id, and
     otherwise 0. ``is_expected`` says whether a request expects a response. ``odd`` contains the
     results of `FrameReader` for the rows that were not plain. For a plain row, ``flags`` contains
     the flags of the row's connection after that row.
 
-    A row that ``is_given`` was already read. The columns already have its kind, correlation id and
-    flags, and for a request also the api key, the version, the client id and whether a response is
-    expected.
+    A row that ``is_given`` was already read. The columns already contain its kind, correlation id
+    and flags, and for a request also the api key, the version, the client id and whether a response
+    is expected.
     """
 
     kind: NumpyArray
@@ -372,7 +372,7 @@ class FrameReader:
             values |= {"correlation_id": turn.correlation_id, "pair": turn.pair}
         if frame.direction == "request" and turn.request is not None:
             values |= self._described(turn.request)
-        # A response to an unknown message may have credentials in it.
+        # A response to an unknown message may contain credentials.
         is_unread = "outcome" in values and (values["is_guarded"] or "message" not in values)
         if is_unread and not self._show_credentials:
             tagged = withhold_tagged_fields(values.get("header_unknown_tagged_fields", []))

@@ -21,7 +21,7 @@ class PairingWords(ctypes.Structure):
     elsewhere, and ``expects`` says whether it expects a response. For row ``tried``, it is known
     that the body does not rule out authentication. ``forgotten`` and ``early`` are tables with room
     for all rows: for requests that stopped waiting, and for responses whose request was captured
-    later. For rows that are marked in ``given``, the columns already have the results, including
+    later. For rows that are marked in ``given``, the columns already contain the results, including
     ``flags``. For other rows, ``flags`` gets the flags of the row's connection after that row.
 
     ``table`` contains ``versions`` words for each of ``keys`` api keys. ``clients`` is a hash table

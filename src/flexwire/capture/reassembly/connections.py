@@ -283,7 +283,7 @@ class BrokerEnds:
     def parse(cls, ports: Iterable[int], brokers: Iterable[str]) -> Self:
         """Return brokers from ports, and from texts such as "10.0.0.1:9092" or "[::1]:9092".
 
-        Raises `CaptureError` for any other text, because a capture has addresses and no names.
+        Raises `CaptureError` for any other text, because a capture contains addresses and no names.
         """
         ports = frozenset(ports)
         for port in ports:

@@ -209,8 +209,8 @@ class FileNotes:
     """Notes about a capture file or a part of it, made while it was read.
 
     ``packets`` is the number of all packets. ``unreadable`` counts packets and places that should
-    have a segment but have no readable one. ``skipped`` counts packets with other content.
-    ``error`` is the reason why the file cannot be read at all.
+    contain a segment, but contain no readable segment. ``skipped`` counts packets with other
+    content. ``error`` is the reason why the file cannot be read at all.
     """
 
     file: str

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Step = tuple["Direction", bytes]
 """Bytes that one end sends together."""
 
-# A request and its response, as bytes of both streams; either may be missing.
+# A request and its response, as bytes of both streams. Either may be missing.
 _Exchange = tuple[bytes | None, bytes | None]
 _TOPICS = [("orders", uuid.UUID(int=0xABCDEF)), ("größe", uuid.UUID(int=0xFEDCBA))]
 _NAMELESS = uuid.UUID(int=0x123456)
@@ -51,7 +51,7 @@ class Talk:
 
 
 def conversation(source: random.Random, talk: Talk, number: int) -> list[Step]:
-    """Return the bytes of one connection, in order; the client id contains ``number``."""
+    """Return the bytes of one connection, in order. The client id contains ``number``."""
     if source.random() < talk.others:
         return _other(source)
     if talk.hidden and source.random() < talk.hidden:
@@ -349,7 +349,7 @@ class _Said:
         return framed(b""), None
 
     def garbage(self) -> _Exchange:
-        """Return bytes between two frames; the reader must find the next frame after them."""
+        """Return bytes between two frames. The reader must find the next frame after them."""
         return self._source.choice([(b"\xff" * 50, None), (None, self._source.randbytes(60))])
 
     def not_records(self) -> _Exchange:

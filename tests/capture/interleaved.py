@@ -141,7 +141,7 @@ OVERLAPPING = ("UNORDERED", "HOSTS")
 
 
 def write_capture(directory: Path, seed: int, shape: Shape) -> list[Path]:
-    """Write the capture of this seed and shape; return its files, in order."""
+    """Write the capture of this seed and shape. Return its files, in order."""
     directory.mkdir(parents=True, exist_ok=True)
     packets = captured_packets(seed, shape)
     files = _Files(random.Random(f"files {seed}"), shape)
@@ -187,7 +187,7 @@ class Packet:
 
 
 def _with_options(packet: bytes, options: bytes) -> bytes:
-    """Return the packet with TCP options; its checksums become wrong, as with offloading cards."""
+    """Return the packet with TCP options. Its checksums become wrong, as with offloading cards."""
     if not options:
         return packet
     changed = bytearray(packet)
@@ -228,9 +228,7 @@ def captured_packets(seed: int, shape: Shape) -> list[Packet]:
 
 
 def _without_bodies(source: random.Random, shape: Shape, packets: list[Packet]) -> Iterator[Packet]:
-    """Yield the packets without some bytes of frames' bodies; other bytes and times
-    stay the same.
-    """
+    """Yield the packets without some bytes of frames' bodies, but with all other bytes and times."""
     for packet in packets:
         size = len(packet.payload)
         if size and not packet.plain_from and source.random() < shape.body_loss:
@@ -241,7 +239,7 @@ def _without_bodies(source: random.Random, shape: Shape, packets: list[Packet]) 
 
 
 def _ends(source: random.Random, shape: Shape, number: int) -> tuple[SocketAddress, SocketAddress]:
-    """Return a client and a broker; sorted as text, either may come first."""
+    """Return a client and a broker. Sorted as text, either may come first."""
     hosts = ["10.0.0.9", "10.2.0.7"] if source.choice(shape.ip) == 4 else ["fd00::9", "fd00::7"]
     source.shuffle(hosts)
     return endpoints((hosts[0], 40000 + number), (hosts[1], 9092 + number % 3))
@@ -333,7 +331,7 @@ class _Wire:
                 self._again(way)
 
     def _again(self, way: Direction) -> None:
-        """Repeat earlier bytes with other boundaries; a single byte is a keep-alive."""
+        """Repeat earlier bytes with other boundaries. A single byte is a keep-alive."""
         stream, source = self._stream[way], self._source
         start = max(0, len(stream) - source.randrange(1, 2 * self._size + 1))
         part = bytes(stream[start : start + source.randrange(1, 2 * self._size + 1)])
@@ -521,9 +519,7 @@ class _Files:
         return option(_COMMENT, _COMMENTS[packet.sends], order) + option(0, b"", order)
 
     def _kept(self, packet: Packet, link: int) -> tuple[bytes, bytes]:
-        """Put a packet on its link; return its bytes, and the part of them that the
-        capture kept.
-        """
+        """Put a packet on its link. Return its bytes, and those bytes that the capture kept."""
         data = packet.data()
         head = _LINKS[link][data[0] >> 4 == 6]
         if link == 1:

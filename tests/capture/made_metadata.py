@@ -86,7 +86,7 @@ def log(*parts: list[Any], time: int = TIME, voters: tuple[int, ...] = (1,)) -> 
 def snapshot(
     values: list[bytes], *, time: int = TIME, controls: Sequence[tuple[bytes, bytes]] = ()
 ) -> bytes:
-    """Return the content of a snapshot, whose offsets begin at 0; `quorum` makes ``controls``."""
+    """Return the content of a snapshot, whose offsets begin at 0. `quorum` makes ``controls``."""
     header = control(HEADER, "SnapshotHeaderRecord", lastContainedLogTimestamp=time)
     made, first = batch(0, [header, *controls], is_control=True), 1 + len(controls)
     if values:

@@ -57,8 +57,7 @@ def samples(source: random.Random) -> list[tuple[Head, bytes]]:
 
 
 def read(scan: PacketScan, window: Any, head: Head) -> None:
-    """Read with the kernel until the end, or until the rows are full; skip blocks for Python
-    objects."""
+    """Read with the kernel until the end or until the rows are full, and skip other blocks."""
     while scan.run(window) == REFUSED:
         left = window.buffer[window.position :].tobytes()
         if isinstance(head, PcapHead) or len(left) < BLOCK_HEAD:
@@ -70,7 +69,7 @@ def read(scan: PacketScan, window: Any, head: Head) -> None:
 
 
 def main(rounds: int, lie: str | None) -> None:
-    """Read damaged packets; the kernel must stop at the end of its input and of its rows."""
+    """Read damaged packets. The kernel must stop at the end of its input and of its rows."""
     source = random.Random(rounds)
     bodies = samples(source)
     data, times = Guarded(), Guarded()

@@ -30,7 +30,7 @@ SMALL = 200  # each request starts a new file
 
 
 def send(connection: TappedConnection, first: int, last: int) -> list[int]:
-    """Send requests with these correlation ids; return the ids of the failed requests."""
+    """Send requests with these correlation ids. Return the ids of the failed requests."""
     lost = []
     for number in range(first, last):
         try:

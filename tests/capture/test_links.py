@@ -76,7 +76,7 @@ def test_the_segment_is_found_on_every_link(
 
 @pytest.mark.parametrize("body", [V4, V6], ids=["IPv4", "IPv6"])
 def test_every_prefix_is_a_segment_with_bytes_missing_or_told(body: bytes) -> None:
-    # Window, checksum and urgent pointer end a TCP header; these tests do not need them.
+    # Window, checksum and urgent pointer end a TCP header. These tests do not need them.
     needed = len(body) - 5 - 6
     for size in range(needed):
         with pytest.raises(UnreadablePacketError, match=f"contains {size} of {len(body)}"):

@@ -122,7 +122,7 @@ def test_an_offset_index_at_odds_with_its_log(
             [(1700000020000, 20), (1700000020001, 20)],
             ["the entry has timestamp 1700000020001, but the batch that ends at 20 has timestamp"],
         ),
-        # The descending entry is not compared with the log; later entries are.
+        # The descending entry is not compared with the log. Later entries are compared.
         (
             [(1700000039000, 39), (1700000020000, 20), (1700000100001, 40)],
             [

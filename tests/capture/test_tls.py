@@ -60,7 +60,7 @@ def exchanges(seed: int, count: int = 12) -> list[Flight]:
 
 
 def opened(tmp_path: Path, found: list[bytes], keys: bytes | Path) -> OpenedCaptures:
-    """Change packets; the key log is a file, or the secrets are in the capture."""
+    """Change packets. The key log is a file, or the secrets are in the capture."""
     log = KeyLog()
     if not isinstance(keys, bytes):
         log.add_file(keys)
@@ -138,7 +138,7 @@ def test_after_a_loss_everything_is_in_its_place(
 
 
 def by_key(done: OpenedCaptures) -> dict[str, list[Segment | bytes]]:
-    """Return the segments of each address pair, in order; all other packets have the key None."""
+    """Return the segments of each address pair, in order. All other packets have the key None."""
     found: dict[str, list[Segment | bytes]] = {}
     for path in done.paths:
         for one in read_segments(path):
@@ -319,7 +319,7 @@ def _unopened(
         late = [one for one in made.flights if one[1][0] == 23][3:]
         found, reason = packets(late, syn=False), NO_HANDSHAKE
     elif case == "no ServerHello":
-        # The segments in the middle are missing; those before and after them were captured.
+        # The segments in the middle are missing. The segments before and after them were captured.
         every = packets(made.flights, syn=False, ending=())
         first = len(packets(made.flights[:1], syn=False, ending=()))
         found, reason = packets(made.flights, lost={first}), NOT_WHOLE

@@ -1,4 +1,4 @@
-"""Run a broker in a thread, for blocking clients; it sends a test's responses, or defaults."""
+"""Run a broker in a thread, for blocking clients. It sends a test's responses, or defaults."""
 
 from __future__ import annotations
 

@@ -60,8 +60,9 @@ def versions_answer(release: str, request: RequestFrame) -> bytes:
 
 
 def broker_of(release: str, otherwise: Callable[[RequestFrame, bytes], bytes | None]) -> Broker:
-    """Return a broker of a release: ``otherwise`` answers requests that it reads; others close the
-    connection.
+    """Return a broker of a release, which closes the connection for requests that it does not read.
+
+    ``otherwise`` answers all other requests.
     """
 
     def answer(request: RequestFrame, payload: bytes) -> bytes | None:

@@ -20,7 +20,7 @@ MOVED = {"topics": [{"partitions": [{"errorCode": 6}]}]}
 
 
 class Nodes:
-    """Run brokers 1 and 2, which name ``leader`` in responses about the cluster; it may change."""
+    """Run brokers 1 and 2, which name ``leader`` in responses about the cluster. It may change."""
 
     def __init__(self, addresses: dict[int, HostPort], answers: dict[int, Answers]) -> None:
         self.addresses = addresses

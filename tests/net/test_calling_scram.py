@@ -1,4 +1,4 @@
-"""SCRAM follows RFC 7677 and Kafka's brokers, byte by byte; SASL works before and after KIP-152."""
+"""SCRAM follows RFC 7677 and Kafka's brokers, byte by byte. SASL works before and after KIP-152."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.protocol.payloads import frame
 if TYPE_CHECKING:
     import asyncio
 
-# The first is RFC 7677's example; the others are responses of 4.4.0 brokers to this password.
+# The first is RFC 7677's example. The others are responses of 4.4.0 brokers to this password.
 PASSWORD = 'pen"cil, =\\ü'  # noqa: S105 - this password is public
 VECTORS = {
     "RFC 7677": (

@@ -26,7 +26,7 @@ APIS = {
     for key in catalog().api_keys()
     for entry in request_entries(key)
 }
-# The lists follow Kafka's API documentation; be careful when you add an API to READING.
+# The lists follow Kafka's API documentation. Be careful when you add an API to READING.
 SURELY_WRITES = {
     "AlterConfigs", "AlterPartitionReassignments", "CreateTopics", "DeleteRecords", "DeleteTopics",
     "EndTxn", "Envelope", "Heartbeat", "InitProducerId", "JoinGroup", "OffsetCommit", "Produce",

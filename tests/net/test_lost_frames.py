@@ -35,7 +35,7 @@ def held(out: Path) -> int:
 
 
 def relayed(out: Path, between: Callable[[], None], *, max_bytes: int) -> TapStatistics:
-    """Return a tap's counts after exchanges on one connection; ``between`` runs in the middle."""
+    """Return a tap's counts after exchanges on one connection. ``between`` runs in the middle."""
 
     async def job() -> TapStatistics:
         async with (

@@ -45,7 +45,7 @@ async def answering(*, seconds: float = 60.0) -> AsyncIterator[MetricsPort]:
 
 
 async def told(address: HostPort, request: bytes) -> tuple[bytes, bytes]:
-    """Return the headers and the body of the answer; both are empty if there is no answer."""
+    """Return the headers and the body of the answer. Both are empty if there is no answer."""
     async with connected(address) as client:
         await client.send(request)
         head, _, body = (await client.reader.read()).partition(b"\r\n\r\n")
@@ -160,7 +160,7 @@ def test_who_says_nothing_is_closed_and_who_comes_beyond_the_bound_at_once() -> 
             assert await silent.reader.read() == b""
         async with answering() as port:
             waiting = [await asyncio.open_connection(*port.address) for _ in range(20)]
-            # Some connections are refused; the others stay open and wait for the tap.
+            # Some connections are refused. The others stay open and wait for the tap.
             ended = [asyncio.create_task(reader.read()) for reader, _ in waiting]
             await settled(lambda: sum(one.done() for one in ended) == 20 - MOST_CONNECTIONS)
             for _, writer in waiting:

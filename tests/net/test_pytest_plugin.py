@@ -33,7 +33,7 @@ __all__ = ["kafka_tap"]
 
 @contextmanager
 def cluster() -> Iterator[str]:
-    """Run a broker in a thread, in place of a container; yield its address."""
+    """Run a broker in a thread, in place of a container. Yield its address."""
     address: list[str] = []
     started, stop = threading.Event(), threading.Event()
 

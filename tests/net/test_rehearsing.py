@@ -235,7 +235,7 @@ def test_clients_that_are_not_chosen_see_what_the_broker_says(
 
 
 async def all_pass(tap: Tap, processes: int) -> bool:
-    """Return whether a refused request now passes in every process; each process has a client."""
+    """Return whether a refused request now passes in every process. Each process has a client."""
     async with AsyncExitStack() as stack:
         clients = [
             await stack.enter_async_context(connected(tap.listen_address)) for _ in range(processes)

@@ -1,4 +1,4 @@
-"""A stamped request consists of the client's bytes and the tags; other requests pass unchanged."""
+"""A stamped request consists of the client's bytes and the tags. Other requests pass unchanged."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Stamping with TLS: the broker gets the tags; the capture contains neither tags nor
-credentials."""
+"""With TLS, the broker gets the tags, and the capture contains neither tags nor credentials."""
 
 from __future__ import annotations
 

@@ -22,9 +22,7 @@ def authority(tmp_path: Path) -> Authority:
 
 
 def serving_with(certificate: tuple[Path, Path], ca: Path | None = None) -> ssl.SSLContext:
-    """Return a server's context from Python's ssl; with ``ca`` it asks clients for a
-    certificate.
-    """
+    """Return a server's ssl context. With ``ca``, the server asks clients for a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
     if ca is not None:

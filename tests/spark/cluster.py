@@ -1,6 +1,6 @@
 """A standalone Spark cluster on loopback: a master, and workers outside the driver.
 
-Each worker has its own working directory and HOME; its Python settings come with the application.
+Each worker has its own working directory and HOME. Its Python settings come with the application.
 `Cluster.stop` ends everything by process id.
 """
 
@@ -63,7 +63,7 @@ class Cluster:
             self.start_worker()
 
     def start_connect(self) -> str:
-        """Start a Spark Connect server that runs its tasks on the workers; return its address."""
+        """Start a Spark Connect server that runs its tasks on the workers. Return its address."""
         options = [f"--conf=spark.executorEnv.PYTHONPATH={python_path()}", "--master", self.url]
         bound = ["--conf=spark.connect.grpc.binding.address=127.0.0.1"]
         server = self._start(

@@ -101,7 +101,7 @@ class _Member:
         return {**self.of_group("sharing"), "topics": [self._acknowledged(*names)]}
 
     def _acknowledged(self, message: str, topic: str, partition: str) -> Any:
-        """Return the topic of a request that acknowledges records; some ranges are huge."""
+        """Return the topic of a request that acknowledges records. Some ranges are huge."""
         first = self.chance.choice([7, 7, 0])
         last = 2**63 - 2 if first == 0 else first + self.chance.randrange(3)
         batch = nested(
@@ -160,7 +160,7 @@ def answered(api: str, chance: random.Random) -> Any:
 
 
 def tags(chance: random.Random) -> dict[int, bytes]:
-    """Draw the tags of a header; usually there are none."""
+    """Draw the tags of a header. Usually there are none."""
     return chance.choice([{}, {}, {10_001: b"trace %d" % chance.randrange(5)}])
 
 

@@ -31,7 +31,7 @@ Told = dict[str, list[str]]
 
 
 def everything(spark: SparkSession, files: str, out: str) -> Told:
-    """Analyze captures and logs with all answers, and read views; return the rows by name."""
+    """Analyze captures and logs with all answers, and read views. Return the rows by name."""
     done = analyze([f"{files}/captures", f"{files}/logs"], out, spark=spark, answers="all")
     assert done.facts.logs is not None
     assert not done.facts.unanswered, done.facts.unanswered

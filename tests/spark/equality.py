@@ -48,7 +48,7 @@ def in_one_order(tables: Mapping[str, list[Row]]) -> dict[str, list[Row]]:
 
 
 def schemas_of(out: Path) -> dict[str, dict[str, str]]:
-    """Return the Arrow type of every column; if a table's files differ, return all its types."""
+    """Return the Arrow type of every column. If a table's files differ, return all its types."""
     found: dict[str, dict[str, str]] = {}
     for name, folder in _folders(out):
         types: dict[str, set[str]] = {}
@@ -65,7 +65,7 @@ def facts_of(out: Path) -> Row:
     facts: Row = json.loads((out / FACTS).read_text(encoding="utf-8"))
     del facts[_WHEN_MADE]
     for one in facts.get("record_headers", []):
-        # The sums of tasks are exact up to this number of entries; test_record_sums.py checks this.
+        # The sums of tasks are exact up to this number of entries. Test_record_sums.py checks this.
         del one["distinct_values"]
     return facts
 

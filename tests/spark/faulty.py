@@ -64,7 +64,7 @@ def attempts(flags: Path, number: int) -> int:
 
 
 def begin(flags: Path, number: int) -> bool:
-    """Record that a task starts; return whether it is the first time."""
+    """Record that a task starts. Return whether it is the first time."""
     first = False
     with suppress(FileExistsError):
         (flags / f"{number}-first").touch(exist_ok=False)
@@ -136,7 +136,7 @@ def wait_for(condition: object) -> None:
 
 
 def greedy(flags: Path, number: int, task_output: TaskOutput) -> int:
-    """Allocate until memory is full; the pieces are so small that nothing is left."""
+    """Allocate until memory is full. The pieces are so small that nothing is left."""
     begin(flags, number)
     kept: list[object] = [task_output]
     while True:

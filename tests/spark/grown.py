@@ -70,7 +70,7 @@ def write(writing: GrownStaging, text: str, time: datetime = NOON) -> None:
 
 
 def analyze(out: OutputDirectory, text: str, time: datetime = NOON, *, append: bool = True) -> bool:
-    """Analyze the input ``text``; return whether it was new."""
+    """Analyze the input ``text``. Return whether it was new."""
     with delta_staging(out, sources(text), lambda _: text, append=append) as writing:
         if writing.known_run:
             return False

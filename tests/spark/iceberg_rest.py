@@ -46,7 +46,7 @@ _STATUS = {
 
 
 class RestHandler(BaseHTTPRequestHandler):
-    """One request; ``lost`` is the number of further commits whose response is an error."""
+    """One request. ``lost`` is the number of further commits whose response is an error."""
 
     catalog: ClassVar[SqlCatalog]
     lost: ClassVar[list[int]] = []
@@ -143,7 +143,7 @@ def _error(kind: str, text: str, code: int) -> dict[str, Any]:
 
 @contextmanager
 def rest_catalog(place: Path) -> Iterator[str]:
-    """Serve a catalog in a directory; return its address."""
+    """Serve a catalog in a directory. Return its address."""
     RestHandler.catalog = SqlCatalog("rest", uri=f"sqlite:///{place}/rest.db")
     server = ThreadingHTTPServer(("127.0.0.1", 0), RestHandler)
     thread = Thread(target=server.serve_forever, daemon=True)

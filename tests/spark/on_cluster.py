@@ -33,7 +33,7 @@ WAITING, HIDDEN = "waiting", "hidden"
 def analyzed(
     spark: SparkSession, captures: list[str], out: str, fault: str = "", flags: str = ""
 ) -> dict[str, int]:
-    """Analyze in many small ranges; return how many steps of each stage were reported."""
+    """Analyze in many small ranges. Return how many steps of each stage were reported."""
     heard: dict[str, int] = {}
 
     def hear(stage: str, done: int, total: int) -> None:
@@ -60,7 +60,7 @@ def changed(fault: str, flags: str) -> Iterator[None]:
 
 
 def _hidden(paths: Iterable[str | Path]) -> Inputs:
-    """List files; the last one exists only on the driver's own disk."""
+    """List files. The last one exists only on the driver's own disk."""
     inputs = listed(paths)
     Path(inputs.captures[-1].url).unlink()
     return inputs
@@ -68,7 +68,7 @@ def _hidden(paths: Iterable[str | Path]) -> Inputs:
 
 @dataclass(frozen=True, slots=True)
 class _Faulty(_TaskJob):
-    """The object that is sent to tasks; task 1 of each action ends in the given way, once."""
+    """The object that is sent to tasks. Task 1 of each action ends in the given way, once."""
 
     fault: str = ""
     flags: str = ""

@@ -56,7 +56,7 @@ class Planted:
                 return MARK + rest
 
     def connection(self, *steps: Step, begins: bool = True) -> None:
-        """Add a connection; one that begins before the capture has no SYN."""
+        """Add a connection. A connection that begins before the capture has no SYN."""
         number = len(self.words)
         client = (f"10.1.{number // 200}.{number % 200 + 1}", number % _PORTS + 1024)
         ends = dict(zip(("request", "response"), endpoints(client, _BROKER), strict=True))

@@ -29,7 +29,7 @@ def run(
     memory: str | None = None,
     worker_memory: str | None = None,
 ) -> list[int]:
-    """Write, settle and publish the files; return the values of the tasks."""
+    """Write, settle and publish the files. Return the values of the tasks."""
     with local_staging(out) as place, explain_failures(lambda: "Writing", memory, worker_memory):
         committed = run_tasks(spark, count, work, TaskOutput(place.files))
         settle(place.files, [file for one in committed for file in one.files])

@@ -1,4 +1,4 @@
-"""One analysis of a capture with every kind of traffic; each test checks a law about tables."""
+"""One analysis of a capture with every kind of traffic. Each test checks a law about tables."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _write_well_behaved(traffic: Traffic) -> None:
     traffic.send(one, "response", response(_metadata_response(), 12, 2, tags={43: b"answer"}))
     traffic.send(one, "request", request(_produce(BATCH, acks=0), 9, 3))
     traffic.exchange(one, _produce(BATCH), made("ProduceResponse"), 9, 3)
-    # The correlation id is used twice more; the second pair spans both files.
+    # The correlation id is used twice more. The second pair spans both files.
     traffic.exchange(one, made("HeartbeatRequest"), made("HeartbeatResponse", error_code=1), 4, 7)
     traffic.send(one, "request", request(made("HeartbeatRequest"), 4, 7))
     traffic.send(one, "request", request(made("FetchRequest"), 13, 8))
@@ -470,7 +470,7 @@ def test_what_is_withheld_is_counted(analyzed: Analyzed) -> None:
     assert [row.bytes for row in broken] == [None]
     failures = analyzed.facts.failures
     assert [one.sample_hex for one in failures].count("withheld") == 3
-    # On the connection with tokens, the broker's token is empty; two frames are not authentication.
+    # On the connection with tokens, the broker's token is empty. Two frames are not authentication.
     assert analyzed.facts.withheld_credentials == 7
     # After the tokens, requests are requests again.
     (metadata,) = analyzed.frames_of(message="MetadataResponse", api_version=0)

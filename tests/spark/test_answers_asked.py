@@ -1,4 +1,4 @@
-"""An answer is a table, a CSV file and a part of the report; if an answer fails, tables remain."""
+"""An answer is a table, a CSV file and a part of the report. If an answer fails, tables remain."""
 
 from __future__ import annotations
 

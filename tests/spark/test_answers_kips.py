@@ -134,7 +134,7 @@ def test_header_tags(answers: dict[str, DataFrame]) -> None:
         NEW[0],
         ["Fetch"],
     )
-    # One kind of software has two requests; another kind has three without a tag.
+    # One kind of software has two requests. Another kind has three without a tag.
     assert (one["messages"], one["message_share"]) == (2, 1)
     assert (one["values"], bytes(one["value"]), one["value_bytes"]) == (2, b"abc", 7)
     assert one["first_time"] == one["last_time"] == WHEN.replace(tzinfo=None)
@@ -176,7 +176,7 @@ def test_sizes(answers: dict[str, DataFrame]) -> None:
     # 14 bytes without both tag counts; the draft has an optional field buffer in both places.
     assert (beats.fixed_bytes, beats.flexible_bytes) == (4 * 14, 64)
     assert (beats.interleaved_bytes, beats.optional_buffers_bytes) == (64, 64)
-    # A code of 0 is left out, which saves 2 bytes; a code of 25 needs a tag and a size.
+    # A code of 0 is left out, which saves 2 bytes. A code of 25 needs a tag and a size.
     assert (beats.error_tags_bytes, beats.error_share) == (3 * 14 + 18, 0.25)
     assert (beats.margin_bytes, beats.fixed_gain_share) == (0, 1)
     # "b" sent one message with an error, and therefore loses bytes.
@@ -262,7 +262,7 @@ def fetches() -> list[dict[str, Any]]:
 
 
 def unread_fetches() -> list[dict[str, Any]]:
-    """Return frames with a header but no readable body; the second connection is not Kafka."""
+    """Return frames with a header but no readable body. The second connection is not Kafka."""
     tags = [{"tag": 5, "data": b"abcd"}]
     like = fetches()[-1] | {"body_version": None, "header_unknown_tagged_fields": tags}
     return [

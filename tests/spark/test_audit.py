@@ -107,7 +107,7 @@ def _write(traffic: Traffic) -> None:
     broken = Client(traffic, "broken", 1003).ask(now)
     broken.send("Produce", 2, answered=False)
     broken.closed()
-    # The request was answered, so the broker read it; why the broker closed is unknown.
+    # The request was answered, so the broker read it. Why the broker closed is unknown.
     served = Client(traffic, "served", 1009).ask(now)
     served.send("Produce", 2, acks=1)
     served.closed()

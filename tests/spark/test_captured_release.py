@@ -72,7 +72,7 @@ def test_what_is_laid_out_anew_is_a_row_of_its_release_s_fields(
 
 
 def _same(row: Row, value: Any) -> bool:
-    """Return whether the row has all fields of the object; it may have fields of other releases."""
+    """Return whether the row has all fields of the object. It may have fields of other releases."""
     for name in value.__struct_fields__:
         here, there = row[name], getattr(value, name)
         if isinstance(there, str | int | bool) and here != there:

@@ -64,9 +64,7 @@ def runs_out_of_memory(number: int, task_output: TaskOutput) -> int:
 def either(
     request: pytest.FixtureRequest, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> SparkSession:
-    """Return a session that runs tasks in one of the two ways; Spark Connect has only
-    the second.
-    """
+    """Return a session that runs tasks in one of two ways. Spark Connect has only the second."""
     if request.param != "job of an RDD":
         monkeypatch.setattr(commit, "is_connect", lambda _: True)
     return spark

@@ -78,7 +78,7 @@ def exchanges(traffic: Traffic, connection: Any, number: int) -> None:
 
 
 def captures(directory: Path) -> list[Path]:
-    """Write four files of a connection that lasts three days; the topic's name comes last.
+    """Write four files of a connection that lasts three days. The topic's name comes last.
 
     The client's software is known from the second file on, and its instance from the third. A fetch
     and group requests wait for their responses across each cut, and some wait forever.
@@ -131,7 +131,7 @@ class Growing:
         return analyze([*files], self.out, spark=self.spark, **how).report.parent.name
 
     def check(self, span: TimeSpan = ALWAYS) -> dict[str, list[str]]:
-        """Compare each answer from sums with the answer from rows; return the answers."""
+        """Compare each answer from sums with the answer from rows. Return the answers."""
         found: dict[str, list[str]] = {}
         output = output_of(self.out)
         assert isinstance(output, GrownOutput)

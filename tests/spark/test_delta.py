@@ -298,7 +298,7 @@ def test_one_that_is_killed_before_the_ledger_is_not_in(
             analyze(anywhere, "two")
         assert plain(anywhere) == ["one", "two"]
     assert exact(anywhere) == ["one"]
-    # The next analysis, of any input, removes its rows; the same input is added only once.
+    # The next analysis, of any input, removes its rows. The same input is added only once.
     assert not analyze(anywhere, "one")
     for name in ("frames", MESSAGE):
         assert plain(anywhere, name) == exact(anywhere, name) == ["one"]

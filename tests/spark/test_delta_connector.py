@@ -26,7 +26,7 @@ CONNECTOR = "4.4.0"
 SPARK = ".".join(pyspark.__version__.split(".")[:2])
 NEWEST = "4.2"
 NONE = f"Delta's connector exists up to Spark {NEWEST}; `make pyspark-versions` runs an older one"
-# The connector's own dependencies; Spark includes the others.
+# The connector's own dependencies. Spark includes the others.
 OWN = ("delta-", "unitycatalog-")
 
 

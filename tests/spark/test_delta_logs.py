@@ -57,7 +57,7 @@ def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OutputD
 def add(
     out: OutputDirectory, offsets: dict[Partition, int], *, append: bool = True
 ) -> dict[Partition, int]:
-    """Read logs up to these offsets in one analysis; return the offsets for the next analysis."""
+    """Read logs up to these offsets in one analysis. Return the offsets for the next analysis."""
     with delta_staging(out, [], lambda _: uuid.uuid4().hex, append=append) as writing:
         writing.read_until.update(offsets)
         writing.publish()

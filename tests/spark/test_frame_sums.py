@@ -50,7 +50,7 @@ START_US = 1_700_000_000_000_000
 
 @dataclass(frozen=True)
 class Captured:
-    """The rows of a capture's tables; ``packets`` are the rows of the table of packets."""
+    """The rows of a capture's tables. ``packets`` are the rows of the table of packets."""
 
     frames: pa.RecordBatch
     connections: pa.RecordBatch
@@ -85,7 +85,7 @@ def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def rows_of(columns: dict[str, list[Any]]) -> pa.RecordBatch:
-    """Return rows of the table of frames; missing columns have the values of a plain request."""
+    """Return rows of the table of frames. Missing columns have the values of a plain request."""
     count = len(next(iter(columns.values())))
     plain: dict[str, list[Any]] = {
         "time": [START_US] * count,

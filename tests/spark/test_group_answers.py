@@ -25,7 +25,7 @@ TOPIC_ID = "b" * 21 + "A"
 
 
 class Group:
-    """A classic group whose members are letters; each member has its own host."""
+    """A classic group whose members are letters. Each member has its own host."""
 
     def __init__(self, told: Told, name: str) -> None:
         self._told = told
@@ -42,7 +42,7 @@ class Group:
         self, member: str, generation: int, listed: str, topics: bytes = b"1", *,
         asked_id: str | None = None, reason: str | None = None, code: int = 0,
     ) -> None:  # fmt: skip
-        """Make a member join; the first member in the list is the leader."""
+        """Make a member join. The first member in the list is the leader."""
         asked = {
             "member_id": member if asked_id is None else asked_id,
             "session_timeout_ms": 10_000,

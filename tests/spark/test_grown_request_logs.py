@@ -38,7 +38,7 @@ pytestmark = pytest.mark.spark
 
 OF_TRAFFIC = [one for one in ANSWERS if not one.asks and not one.of_logs]
 FEW = {"chargeback", "latency", "connections", "topic_readers"}
-"""Answers that `make test` asks; `make long` asks all."""
+"""Answers that `make test` asks. `make long` asks all."""
 TABLES = ("frames", "connections")
 OF_GROWN = {ANALYSIS, BEGAN_IN, "answered_indexes"}
 DATE = re.compile(rb"\d{4}-\d\d-\d\d")

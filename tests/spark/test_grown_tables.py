@@ -56,7 +56,7 @@ pytestmark = pytest.mark.spark
 # The time between captures, which is shorter than the time spans of the answers.
 STEP_US = 1_000_000
 OF_TRAFFIC = [one for one in ANSWERS if not one.asks]
-"""All answers that are functions of tables; answers about internal topics need logs instead."""
+"""All answers that are functions of tables. Answers about internal topics need logs instead."""
 CUT = ("CLEAN", "EVERYTHING", "LOSSY", "MID_STREAM", "STRANGE")
 """The shapes of captures that are cut at random."""
 
@@ -135,7 +135,7 @@ class _WithoutMetadata:
 
 
 def produced(traffic: Traffic, connection: Any) -> None:
-    """Add two batches; the first is throttled, so the second waits."""
+    """Add two batches. The first is throttled, so the second waits."""
     for number in (1, 2):
         batch = record_batch((b"k", b"value %d" % number, [(b"trace", b"abcd")]))
         data = nested("ProduceRequest", "PartitionProduceData", index=0, records=batch)
@@ -237,7 +237,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Gro
         for part in range(2)
     ]
     parts = [*([file] for file in files), *whole]
-    # No half frame is held back; a frame that has not ended belongs to a later analysis.
+    # No half frame is held back. A frame that has not ended belongs to a later analysis.
     how: dict[str, Any] = {"format": "delta", "append": True, "show_credentials": True}
     alone, out = root / "alone", root / "out"
     analyze([one for part in parts for one in part], alone, spark=spark, answers=[], **how)
@@ -258,7 +258,7 @@ JOINING = {
 
 
 def answers_tried() -> list[Any]:
-    """Return all answers; `make test` tries each way of joining tables."""
+    """Return all answers. `make test` tries each way of joining tables."""
     few = [one for one in OF_TRAFFIC if one.name in JOINING]
     assert len(few) == len(JOINING)
     return [*few, *in_make_long(*(one for one in OF_TRAFFIC if one not in few))]

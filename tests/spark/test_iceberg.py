@@ -87,7 +87,7 @@ def analyze(
     append: bool = True,
     where: IcebergCatalog | None = None,
 ) -> bool:
-    """Analyze the input ``text``; return whether it was new."""
+    """Analyze the input ``text``. Return whether it was new."""
     tables = IcebergTables(out, where or IcebergCatalog())
     with grown_staging(tables, sources(text), lambda _: text, append=append) as writing:
         if writing.known_run:
@@ -268,7 +268,7 @@ def test_one_that_is_killed_at_a_commit_is_in_whole_or_not(
     expected = ["one", "two"] if is_in else ["one"]
     for name in ("frames", MESSAGE):
         assert exact(out, name) == expected
-    # The next analysis, of any input, removes its rows; the same input is added only once.
+    # The next analysis, of any input, removes its rows. The same input is added only once.
     assert not analyze(out, "one")
     for name in ("frames", MESSAGE):
         assert plain(out, name) == exact(out, name) == expected

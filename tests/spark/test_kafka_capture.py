@@ -231,7 +231,7 @@ def test_a_schema_chooses_columns_in_its_order(capture: Path) -> None:
 
 
 def carried(tasks: Sequence[Any]) -> list[int]:
-    """Return the bytes sent with each task; a task that reads the whole capture has none."""
+    """Return the bytes sent with each task. A task that reads the whole capture has none."""
     return [sum(map(len, one.states.values())) for one in tasks if isinstance(one, RangeTask)]
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# This takes half a minute; `capture/test_logs_following.py` tests without Spark what a stream
+# This takes half a minute. `capture/test_logs_following.py` tests without Spark what a stream
 # reads.
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 HAS_LIMITS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)

@@ -83,9 +83,7 @@ class Hosts:
 
     @staticmethod
     def _in_turn(talks: list[list[bytes]]) -> Iterator[tuple[int, int, bytes]]:
-        """Yield the packets a millisecond apart; connections on reused ports come after
-        the others.
-        """
+        """Yield the packets a millisecond apart. Connections on reused ports come last."""
         source, time = random.Random(8), 1_700_000_000_000_000
         early = [*enumerate(talks)][: len({*PORTS})]
         for some in (early, [*enumerate(talks)][len(early) :]):

@@ -72,7 +72,7 @@ def test_what_spark_cannot_do_is_told_in_a_line_with_its_stage(
     assert spark.range(3).count() == 3
 
 
-# This is Python's own output; Java and its workers, which may end later, use the other stream.
+# This is Python's own output. Java and its workers, which may end later, use the other stream.
 _SAID = "import sys; sys.stderr = sys.stdout"
 
 # In this task, Java must create a value that does not fit into a heap of this size.

@@ -64,7 +64,7 @@ def connect(told: Told, seed: int) -> None:
 
 
 def in_groups(told: Told, groups: int) -> list[Told]:
-    """Return the rows of all days; each day's rows are in this many groups."""
+    """Return the rows of all days. Each day's rows are in this many groups."""
     found = [Told() for _ in range(groups)]
     for row in told.frames:
         found[row["time"] // DAY_US % groups].frames.append(row)
@@ -91,7 +91,7 @@ def test_the_sums_of_days_say_what_all_rows_say(spark: SparkSession, groups: int
 
 
 def check(told: Told, groups: int, spark: SparkSession) -> list[dict[str, Any]]:
-    """Compare the answer from all rows with the answer from sums; return the sums."""
+    """Compare the answer from all rows with the answer from sums. Return the sums."""
     sums = ANSWER.sums
     assert sums is not None
     tables = told.tables(spark)

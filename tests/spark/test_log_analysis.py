@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 HOSTILE = "<script>alert(1)</script>"
-# Each of two partitions has 40 keys, four times; the other records are written by hand.
+# Each of two partitions has 40 keys, four times. The other records are written by hand.
 KEYS, TIMES = 40, 4
 
 
@@ -114,7 +114,7 @@ def test_storage_is_what_was_written(spark: SparkSession, done: Analysis) -> Non
     assert (row["tombstones"], row["keyed_records"]) == (20, records)
     assert row["superseded_records"] == records - 2 * KEYS
     assert row["superseded_share"] == row["superseded_records"] / records
-    # Three of four rounds are superseded, 600 bytes and a key each; lengths take two bytes.
+    # Three of four rounds are superseded, 600 bytes and a key each. Lengths take two bytes.
     keys = 3 * 2 * sum(len(b"key %d" % one) for one in range(KEYS))
     least = keys + 3 * 2 * KEYS * (600 + 7)
     assert least + 3 * 2 * KEYS * 2 <= row["superseded_bytes"] <= least + 3 * 2 * KEYS * 3

@@ -44,7 +44,7 @@ class Sent(NamedTuple):
 
 
 def captured(directory: Path, prefix: str, sent: list[Sent], *comments: bytes) -> None:
-    """Write each request on its own connection; requests that were not refused are answered."""
+    """Write each request on its own connection. Requests that were not refused are answered."""
     with PcapngWriter(directory, prefix=prefix, comment=comments) as writer:
         for number, one in enumerate(sent):
             connection = writer.open_connection((one.host, 50000 + number), BROKER)

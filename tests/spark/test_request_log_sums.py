@@ -28,7 +28,7 @@ WORDS = (
 
 
 def summed(lines: Sequence[bytes], sending: set[str] | None = None) -> AnalysisSums:
-    """Return the sums of lines; ``sending`` gets the connections whose requests name a software."""
+    """Return the sums of lines. ``sending`` gets the connections whose requests name a software."""
     items = RequestLogReader(Zone()).read(Line(at * 100_000, text) for at, text in enumerate(lines))
     placed = [
         FileItem(FILE, one) for one in items if isinstance(one, LoggedRequest | RefusedRequest)

@@ -64,7 +64,7 @@ def whole(text: str) -> dict[str, str]:
 
 
 def state(out: Path) -> str:
-    """Return what a reader finds: old, new or unfinished; fail if it is a mixture."""
+    """Return what a reader finds: old, new or unfinished. Fail if it is a mixture."""
     parts = found(out)
     assert len(set(parts.values())) <= 1, parts
     try:

@@ -78,7 +78,7 @@ def cluster(root: Path) -> None:
 
 
 def ordinary(root: Path) -> None:
-    """Write two transactions that have not ended; the coordinator knows one of them."""
+    """Write two transactions that have not ended. The coordinator knows one of them."""
     segment = MadeSegment(0)
     segment.add(plain(0, 10))
     for producer, offset in ((PRODUCER, 10), (STRAY, 12)):

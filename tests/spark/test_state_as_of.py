@@ -42,7 +42,7 @@ CUT, LATER = TIME + 1000, TIME + 2 * 86_400_000
 AT = datetime.fromtimestamp(CUT / 1000, UTC)
 OFFSETS = "__consumer_offsets-0"
 PRODUCER = 7
-# The answers that use most of the code for earlier moments; `make cluster` tests the others.
+# The answers that use most of the code for earlier moments. `make cluster` tests the others.
 SOME = ("group_offsets", "unused_topics", "hanging_transactions", "cluster_partitions")
 
 

@@ -93,7 +93,7 @@ def test_a_lag_that_no_number_says_is_null_and_others_are_known(done: Analysis) 
     }
     states = {row["group"]: row for row in rows(done, "group_state")}
     assert (states["ours"]["lag"], states["ours"]["without_end"]) == (6, 0)
-    # The logs of three partitions were not read; the other partitions' logs were.
+    # The logs of three partitions were not read. The other partitions' logs were.
     assert (states["theirs"]["lag"], states["theirs"]["without_end"]) == (10 - MOST, 3)
 
 
@@ -104,7 +104,7 @@ def test_what_is_below_the_start_or_was_replaced_counts_no_more(done: Analysis) 
 
 
 def coordinators(root: Path) -> None:
-    """Write two partitions of each topic; the second one continues for an hour."""
+    """Write two partitions of each topic. The second one continues for an hour."""
     for number, at in enumerate((0, 3_600_000)):
         groups = Timed("__consumer_offsets")
         groups.name = f"__consumer_offsets-{number}"

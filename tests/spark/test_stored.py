@@ -85,7 +85,7 @@ def analyze(out: Store, text: str) -> None:
 
 
 def state(out: Path) -> str:
-    """Return what a reader finds; fail if it is a mixture or lacks a part."""
+    """Return what a reader finds. Fail if it is a mixture or lacks a part."""
     if not (out / CURRENT).exists():
         with pytest.raises(FlexwireError, match="there is no complete analysis"):
             published(Store(out))

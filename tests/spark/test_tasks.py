@@ -14,7 +14,7 @@ from flexwire.tasks import begin_task, spare_modules
 
 
 class Attempts:
-    """A worker whose tasks a test defines; each task knows the number of its attempt."""
+    """A worker whose tasks a test defines. Each task knows the number of its attempt."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now: int | None = None

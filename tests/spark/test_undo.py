@@ -51,7 +51,7 @@ def fresh(tables: GrownTables) -> GrownTables:
 
 
 def analyze(tables: GrownTables, text: str, day: int = 0, offset: int | None = None) -> str:
-    """Analyze the input ``text`` on a day; return the run, or the earlier run of this input."""
+    """Analyze the input ``text`` on a day. Return the run, or the earlier run of this input."""
     made = grown_staging(fresh(tables), sources(text), lambda _: text, append=True)
     with made as writing:
         if writing.known_run:
@@ -84,7 +84,7 @@ def state_of(tables: GrownTables) -> tuple[str | None, dict[Partition, int]]:
 
 
 def undo(tables: GrownTables, run: str) -> int:
-    """Remove an analysis; return the number of its files."""
+    """Remove an analysis. Return the number of its files."""
     groups = [*staging.to_undo(fresh(tables), run)]
     staging.undo(fresh(tables), run)
     return sum(len(group.files) for group in groups)
@@ -140,9 +140,7 @@ def test_only_the_last_one_is_taken_out(tables: GrownTables) -> None:
 def test_what_is_killed_is_completed(
     tables: GrownTables, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next analysis completes the removal; until then flexwire's readers see all
-    rows or none.
-    """
+    """The next analysis completes the removal. Until then, readers see all rows or none."""
     analyze(tables, "one")
     without = rows(tables)
     run = analyze(tables, "two")

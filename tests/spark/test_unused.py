@@ -1,4 +1,4 @@
-"""A topic or group that is used in any way does not count as unused; answers claim no proof."""
+"""A topic or group that is used in any way does not count as unused. Answers claim no proof."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def append_hours(out: OutputDirectory, count: int, first: datetime = NOON) -> No
 
 @pytest.fixture(scope="module")
 def first_hours(tmp_path_factory: pytest.TempPathFactory) -> Hours:
-    """Make tables of the hours from noon; each hour is analyzed once for all tests."""
+    """Make tables of the hours from noon. Each hour is analyzed once for all tests."""
     root = tmp_path_factory.mktemp("hours")
     made: dict[int, Path] = {}
 
@@ -118,7 +118,7 @@ def test_joining_keeps_every_row_and_makes_one_file_a_day(
     append_hours(out, 1, NOON + 21 * HOUR)
     assert not [*to_join(out)]
     assert len(rows(out)) == 22
-    # The same input is still in the tables; without append, all of it is removed.
+    # The same input is still in the tables. Without append, all of it is removed.
     assert not analyze(out, "11-22T12")
     analyze(out, "new", append=False)
     assert [client for _, client in rows(out)] == ["new"]
@@ -165,7 +165,7 @@ def test_appends_cost_the_same_however_many_are_in(out: OutputDirectory) -> None
         written.append(sum(pq.read_metadata(path).num_rows for path in ledger_files(out)))
         for name in ("frames", MESSAGE, "connections"):
             days = {file["day"] for file in files(out, name)}
-            # A finished day is one file; the last two days may have hourly files.
+            # A finished day is one file. The last two days may have hourly files.
             assert len(files(out, name)) <= len(days) + 2 * 24
             assert commits_to_read(out, name) <= 10
     # Each entry was rewritten at most once for each power of the fan-out.

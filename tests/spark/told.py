@@ -22,7 +22,7 @@ BROKER = "10.0.0.1:9092"
 
 
 class Told:
-    """Frames, messages and connections; times are microseconds after `START_US`."""
+    """Frames, messages and connections. Times are microseconds after `START_US`."""
 
     def __init__(self) -> None:
         self.frames: list[dict[str, Any]] = []

@@ -103,7 +103,7 @@ class Query:
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return sorted rows; the place of a frame has the file's name without its directory."""
+    """Return sorted rows. The place of a frame has the file's name without its directory."""
     short = [
         {**one, "source": one["source"].rpartition("/")[2]} if "source" in one else one
         for one in rows

@@ -100,7 +100,7 @@ def check(form: Form, body: bytes, count: int, how: Inflation, *, is_read: bool)
         assert told == [Outcome(beside + count, [])] * len(told)
         return
     assert {one.records for one in told} == {beside}
-    # All errors have the same wording; only the number of "inside" phrases differs.
+    # All errors have the same wording. Only the number of "inside" phrases differs.
     reasons = {tuple(one.partition(" (at byte")[0] for one in each.reasons) for each in told}
     [[reason]] = reasons
     assert BEYOND in reason

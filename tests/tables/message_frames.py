@@ -110,7 +110,7 @@ def by_objects(
 
 
 def same(found: pa.RecordBatch, expected: pa.RecordBatch) -> None:
-    """Check that rows are valid and equal to others; NaN equals itself."""
+    """Check that rows are valid and equal to others. NaN equals itself."""
     found.validate(full=True)
     assert found.schema == expected.schema
     if found.equals(expected):

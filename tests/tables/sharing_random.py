@@ -1,6 +1,6 @@
 """Survey random captures of several hosts in random shares, and compare with one task.
 
-``python -m tests.tables.sharing_random FIRST COUNT`` tries this many seeds; each capture has its
+``python -m tests.tables.sharing_random FIRST COUNT`` tries this many seeds. Each capture has its
 own shape. It fails at the first capture with a difference.
 """
 
@@ -22,7 +22,7 @@ from tests.tables.sharing import Kept, Make, assert_same, found_by, in_one, in_s
 
 
 def compare(seed: int, place: Path) -> int:
-    """Compare the shares of a capture with the whole capture; return its number of segments."""
+    """Compare the shares of a capture with the whole capture. Return its number of segments."""
     source = random.Random(seed)
     shape = replace(
         random_shape(source),

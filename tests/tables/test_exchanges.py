@@ -67,7 +67,7 @@ def test_what_is_handed_over_does_not_grow_with_what_was_said(tmp_path: Path) ->
 
 
 def in_parts(data: bytes, count: int) -> list[Step]:
-    """Return a request in this many segments; a piece may begin between any two."""
+    """Return a request in this many segments. A piece may begin between any two."""
     size = -(-len(data) // count)
     return [("request", data[at : at + size]) for at in range(0, len(data), size)]
 
@@ -110,7 +110,7 @@ def test_with_many_requests_at_once_all_are_handed_over(
 
 
 def clients() -> list[Step]:
-    """Return several clients' requests on one connection; the software name is in the middle."""
+    """Return several clients' requests on one connection. The software name is in the middle."""
     steps = talk(0, list(range(400)))
     for at in range(2, len(steps), 6):
         steps[at] = "request", steps[at][1].replace(b"test", b"else")
@@ -125,7 +125,7 @@ def clients() -> list[Step]:
 
 
 def answered_last_first() -> list[Step]:
-    """Write two clients on one connection; the second one's request is answered first."""
+    """Write two clients on one connection. The second one's request is answered first."""
     steps = talk(0, list(range(400)), depth=2)
     for at in range(0, len(steps), 4):
         steps[at + 2 : at + 4] = steps[at + 3], steps[at + 2]

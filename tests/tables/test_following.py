@@ -346,7 +346,7 @@ def test_a_batch_has_no_more_than_was_asked_for_and_one_block_at_least(tmp_path:
     assert 0 < query.offset[str(files[0])] < 100
     query.run(most_files=1)
     assert query.offset == {str(files[0]): files[0].stat().st_size}
-    # The tap of this file was killed; later bytes in other files are still read.
+    # The tap of this file was killed. Later bytes in other files are still read.
     files[0].write_bytes(files[0].read_bytes() + b"\6\0\0\0\xf0\0\0\0")
     query.run(most_bytes=4000)
     assert query.offset[str(files[1])] > 2000

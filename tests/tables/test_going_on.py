@@ -1,7 +1,7 @@
 """Captures that are analyzed part by part produce the same result as in a single analysis.
 
 The rows come from Arrow columns, after a survey in order or in pieces. A row contains the facts of
-its own analysis. On Spark, views join the rows (`flexwire.spark.answers`); in this test, a few
+its own analysis. On Spark, views join the rows (`flexwire.spark.answers`). In this test, a few
 lines do so.
 """
 
@@ -128,7 +128,7 @@ def joined(parts: dict[str, Rows]) -> Rows:
 
 
 def united(rows: list[Row]) -> list[Row]:
-    """Return the rows of connections; several may describe one continued connection."""
+    """Return the rows of connections. Several may describe one continued connection."""
     by_key = defaultdict(list)
     for row in rows:
         by_key[row["analysis"], row["connection"]].append(row)

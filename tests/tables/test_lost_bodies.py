@@ -47,7 +47,7 @@ OF_HEADER = ("message", "api_key", "api_version", "correlation_id", "client_id",
 
 
 def said_by(rows: list[dict[str, Any]], *, is_stream: bool = False) -> Said:
-    """Return the headers and pairs of each frame; a stream does not know which are answered."""
+    """Return the headers and pairs of each frame. A stream does not know which are answered."""
     names = OF_HEADER[:-1] if is_stream else OF_HEADER
     return {
         (one["connection"], one["direction"], one["frame_index"]): tuple(one[it] for it in names)
@@ -60,7 +60,7 @@ def without_answers(said: Said) -> Said:
 
 
 def said_by_objects(files: list[Path]) -> tuple[Said, dict[Key, CapturedFrame]]:
-    """Do the same with objects only, which also account for bytes; return the frames too."""
+    """Do the same with objects only, which also account for bytes. Return the frames too."""
     by_key: dict[str, list[Segment]] = defaultdict(list)
     for segment in chain.from_iterable(map(read_segments, files)):
         assert isinstance(segment, Segment)

@@ -44,7 +44,7 @@ KINDS = (
 
 
 class Frame(NamedTuple):
-    """A frame of one connection; a request has room for a client id."""
+    """A frame of one connection. A request has room for a client id."""
 
     direction: str
     payload: bytes

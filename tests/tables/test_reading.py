@@ -28,7 +28,7 @@ NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 def write_table(
     place: OutputDirectory, name: str, columns: pa.Schema, **values: list[object]
 ) -> None:
-    """Write two files of a table with a row each; values that are not given are null."""
+    """Write two files of a table with a row each. Values that are not given are null."""
     count = len(next(iter(values.values())))
     rows = [{one: values[one][at] for one in values} for at in range(count)]
     for number, row in enumerate(rows):

@@ -57,7 +57,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 def check(
     where: RecordsField, carriers: Sequence[Carrier], names: Mapping[str, str] = NAMES
 ) -> pa.Table:
-    """Compare the rows with those of the objects; return the rows."""
+    """Compare the rows with those of the objects. Return the rows."""
     expected = as_table(expected_rows(where, carriers, names))
     rows = message_rows(where, carriers)
     # This is a slice of a larger table, whose offsets do not begin at 0.

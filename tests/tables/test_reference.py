@@ -30,7 +30,7 @@ SMALL_RANGES: dict[str, Any] = {"range_bytes": 45_000, "chunk_bytes": 4_096}
 
 
 def check(files: list[Path], **how: Any) -> dict[str, list[dict[str, Any]]]:
-    """Compare an analysis with the reference; return its tables."""
+    """Compare an analysis with the reference. Return its tables."""
     given = {name: how[name] for name in ("brokers", "release", "show_credentials") if name in how}
     expected = reference_tables(files, **given)
     found, facts = analyzed_in_process(files, **how)

@@ -68,7 +68,7 @@ def told(rows: Any) -> list[Any]:
 @pytest.mark.parametrize("size", [1, 7, 33, 1000])
 def test_sums_are_those_of_the_rows(runs: RunRows, size: int) -> None:
     starts = range(0, len(runs), size)
-    # Rows of all kinds are at both ends; each part takes ten milliseconds.
+    # Rows of all kinds are at both ends. Each part takes ten milliseconds.
     some = starts if size > 7 else [*starts[:120], *starts[-120:]]
     parts = [runs.slice(at, size) for at in some]
     assert told(parts) == told([one.batch() for one in parts])

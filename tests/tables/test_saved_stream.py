@@ -317,7 +317,7 @@ def test_states_are_private_and_two_are_enough(tmp_path: Path) -> None:
 
 
 def half_secret(tmp_path: Path) -> Query:
-    """Run a stream that has read half of a frame with a password; the other half follows."""
+    """Run a stream that has read half of a frame with a password. The other half follows."""
     traffic = Traffic(tmp_path / "made")
     connection = traffic.connect()
     traffic.exchange(

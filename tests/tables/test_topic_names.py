@@ -52,7 +52,7 @@ def _told(number: int, body: bytes) -> bytes:
 
 
 def _frames() -> tuple[FrameColumns, Any]:
-    """Return requests and responses; the last but one has another version, and no equal."""
+    """Return requests and responses. The last but one has another version, and no equal."""
     same, other = _body("orders", "paid"), _body("users")
     asked = [12, 12, 12, 12, 9]
     answers = [same, other, same, same, same, same]
@@ -108,7 +108,7 @@ def test_what_repeats_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("flexwire.survey.bodies.message_rows", counted)
     assert len(list(find_topic_names(frames, headers, None))) == 4
-    # Two different responses of version 12, and one of version 9; one without a request is not
+    # Two different responses of version 12, and one of version 9. One without a request is not
     # read.
     assert sum(decoded) == 3
 

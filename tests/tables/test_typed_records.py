@@ -138,7 +138,7 @@ def without_nulls(value: Any) -> Any:
 
 
 def check(topic: InternalTopic, rows: Sequence[Row]) -> int:
-    """Compare columns with the reference; return the number of errors."""
+    """Compare columns with the reference. Return the number of errors."""
     names = sorted(record_names(topic))
     found = decoded(topic, rows, names)
     found.validate(full=True)

@@ -2,7 +2,7 @@
 
 KIP-482 intends tagged fields in request headers for data that is not part of the request itself,
 such as a trace id or the name of a proxy. Brokers accept tags that they do not know. This module
-takes a frame and returns a frame; sockets and files belong to the tap. A frame passes unchanged
+takes a frame and returns a frame. Sockets and files belong to the tap. A frame passes unchanged
 unless it is certainly a request that a broker also accepts with additional tags. The reasons for
 passing frames unchanged are counted.
 """

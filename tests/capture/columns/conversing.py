@@ -167,7 +167,7 @@ def conversations(seed: int, frames: int, connections: int) -> list[CapturedFram
 
 
 def judged(frames: Iterable[CapturedFrame], seed: int) -> list[CapturedConnection]:
-    """Return the kinds of the connections; some of them are unknown."""
+    """Return the kinds of the connections. Some of them are unknown."""
     chance = random.Random(seed)
     names = sorted({one.connection for one in frames})
     ends = {name: name.split(">") for name in names if chance.random() < 0.9}

@@ -1,4 +1,4 @@
-"""Cut segments into frames; all buffers end at protected pages.
+"""Cut segments into frames. All buffers end at protected pages.
 
 ``python -m tests.capture.columns.framing_guard ROUNDS [--lie input|output]``: with ``--lie`` the
 kernels are told that a buffer of payload or output is one byte larger than it is. The crash that
@@ -108,7 +108,7 @@ def hostile(rng: random.Random, segments: list[Any]) -> list[Any]:
 
 
 def main(rounds: int, lie: str | None) -> None:
-    """Process segments chunk by chunk; the kernels must stay inside their memory."""
+    """Process segments chunk by chunk. The kernels must stay inside their memory."""
     assert load_kernel("frames") is not None
     rng, taken, whole = random.Random(rounds), 0, 0
     flows.np = Numpy(lie=lie == "output")  # type: ignore[attr-defined,assignment]  # it is what is looked up

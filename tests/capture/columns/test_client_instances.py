@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NONE = UUID(int=0)
-# How a client names itself; "never" sends no name, "late" sends it only after some requests.
+# How a client names itself. "never" sends no name, "late" sends it only after some requests.
 WAYS = ("always", "once", "late", "body", "broker", "never")
 
 
@@ -193,7 +193,7 @@ def test_where_its_part_was_not_captured_it_is_null(tmp_path: Path) -> None:
     tables = check(files[1:])
     found = {one["connection"]: one["client_instance_id"] for one in tables["connections"]}
     by_way = {client.way: found[name_of(client.number)] for client in clients(6)}
-    # These clients name the id repeatedly; the others named it once.
+    # These clients name the id repeatedly. The others named it once.
     assert {way for way, text in by_way.items() if text is not None} == {"always", "body"}
 
 
@@ -285,7 +285,7 @@ def test_ranges_that_are_joined_know_the_ids_of_all() -> None:
 
 
 def test_the_kernel_reads_the_id_as_plain() -> None:
-    """The kernel reads a header with only the id; Python reads a header with other tags."""
+    """The kernel reads a header with only the id. Python reads a header with other tags."""
     if load_kernel("pairing") is None:
         pytest.skip("this installation has no kernels")
     payloads = [

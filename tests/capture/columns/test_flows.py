@@ -139,7 +139,7 @@ def connection(rng: random.Random, number: int, ways: Ways) -> list[Segment]:
 
 
 def exchanged(rng: random.Random, first: int, ways: Ways) -> tuple[bytes, bytes]:
-    """Return requests with ids from ``first``, and their responses; a few are damaged."""
+    """Return requests with ids from ``first``, and their responses. A few are damaged."""
     ids = range(first, first + rng.choice([1, 1, 1, 2, 5]))
     largest = rng.choice([10, 100, 3000])
     asked = b"".join(request(one, rng.choice([0, rng.randrange(largest)])) for one in ids)
@@ -203,7 +203,7 @@ def recut(rng: random.Random, made: list[Segment]) -> list[Segment]:
 
 
 def at_once(rng: random.Random, *taps: list[Segment]) -> list[Segment]:
-    """Mix several captures into one; their clocks run ahead of each other in turn."""
+    """Mix several captures into one. Their clocks run ahead of each other in turn."""
     found: list[Segment] = []
     left = [list(one) for one in taps]
     while left := [one for one in left if one]:

@@ -94,7 +94,7 @@ def test_kernels_take_nearly_all_that_is_hidden(
 
 
 class Said:
-    """Make segments of one connection; each continues its direction."""
+    """Make segments of one connection. Each continues its direction."""
 
     def __init__(self) -> None:
         self.segments: list[Segment] = []

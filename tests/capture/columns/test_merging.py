@@ -151,7 +151,7 @@ def test_a_file_is_open_only_while_its_segments_are_due(tmp_path: Path) -> None:
             front = reader.position
             assert front is not None
             most = max(most, len(front.under_way))
-    # Three hosts; if times go back, two files of one host.
+    # Three hosts. If times go back, two files of one host.
     assert 3 <= most <= 6
 
 

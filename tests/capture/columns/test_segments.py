@@ -107,7 +107,7 @@ def assert_equal(file: str, *readers: SegmentReader) -> None:
 
 @pytest.fixture(params=["kernels", "objects"])
 def executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Choose the reader; without kernels, Python objects read."""
+    """Choose the reader. Without kernels, Python objects read."""
     if request.param == "objects":
         monkeypatch.setattr(packet_scan, "load_kernel", lambda _: None)
     else:

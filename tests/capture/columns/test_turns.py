@@ -61,7 +61,7 @@ def cut(frames: list[CapturedFrame], chance: random.Random) -> list[FrameColumns
 
 
 def told_of(parts: list[Pairing], connections: Iterable[CapturedConnection]) -> Hindsight:
-    """Return the state of all parts together; the state may contain the same part many times."""
+    """Return the state of all parts together. The state may contain the same part many times."""
     judgements = {
         one.connection: Judgement(one.is_kafka, one.reads_as_kafka, one.seen_from_start)
         for one in connections
@@ -116,7 +116,7 @@ def pickled(pairing: Pairing) -> Pairing:
 
 def assert_rows(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
     for number, (one, other) in enumerate(zip(found, expected, strict=True)):
-        # The survey reads the client instance id; paired frames have no column for it.
+        # The survey reads the client instance id. Paired frames have no column for it.
         columns = {name: value for name, value in other.items() if name != "client_instance_id"}
         assert one == columns, f"row {number}"
 

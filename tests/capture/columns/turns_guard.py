@@ -29,7 +29,7 @@ _BYTES = [0, 1, 2, 127, 128, 255]
 
 
 def main(rounds: int, *, lie: bool) -> None:
-    """Read damaged payloads one after the other; the kernel accepts most of them."""
+    """Read damaged payloads one after the other. The kernel accepts most of them."""
     source, memory = random.Random(rounds), Guarded()
     assert load_kernel("pairing") is not None
     sound = [heartbeat(), produce(9, 1), produce(3, -1), produce(0, 1), produce(12, 0)]

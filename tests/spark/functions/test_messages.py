@@ -1,4 +1,4 @@
-"""Messages in a column equal those that Kafka's Java code reads; any other bytes are refused."""
+"""Messages in a column equal those that Kafka's Java code reads. All other bytes are refused."""
 
 from __future__ import annotations
 

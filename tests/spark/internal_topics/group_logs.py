@@ -58,7 +58,7 @@ class Written:
 
 
 def _made(of: Any, value: Value) -> Any:
-    """Make a message from plain values; nested structures get the class that their list needs."""
+    """Make a message from plain values. Nested structures get the class that their list needs."""
     nested = {
         "members": "MemberMetadata",
         "assigned_partitions": "TopicPartitions",
@@ -83,7 +83,7 @@ class Author:
     log: list[Written] = field(default_factory=list)
 
     def write(self, count: int) -> list[Written]:
-        """Write at least this many records; return all of them."""
+        """Write at least this many records. Return all of them."""
         while len(self.log) < count:
             group = f"{self.name}-{self.drawn.randrange(GROUPS)}"
             event = self.drawn.choice(

@@ -52,7 +52,7 @@ class Member:
 
 @dataclass
 class Group:
-    """A group of any type; ``value`` is the value of a classic group."""
+    """A group of any type. ``value`` is the value of a classic group."""
 
     kind: str
     value: Value | None = None
@@ -97,7 +97,7 @@ class Groups:
             group.target_epoch = LEFT if value is None else value["assignment_epoch"]
 
     def _group(self, kind: str, name: str, *, is_made: bool) -> Group | None:
-        """Find the group of a record; return None for a tombstone without a group."""
+        """Find the group of a record. Return None for a tombstone without a group."""
         group = self.by_id.get(name)
         if group is None and not is_made:
             return None

@@ -35,7 +35,7 @@ class MadeTopic:
     def add(
         self, key: bytes | None, value: bytes | None, producer: int = -1, time: int | None = None
     ) -> int:
-        """Add a record, in a transaction if it has a producer; return its offset."""
+        """Add a record, in a transaction if it has a producer. Return its offset."""
         own = {"producer_id": producer, "producer_epoch": 0, "is_transactional": True}
         self._add(key, value, own if producer >= 0 else {}, time)
         return self.offset - 1
@@ -92,7 +92,7 @@ def commit(
 def legacy_commit(
     partition: int, offset: int | None, group: str = "g", topic: str = "orders", version: int = 0
 ) -> tuple[bytes, bytes | None]:
-    """Return a commit with a key of the first form; the argument ``version`` has no effect."""
+    """Return a commit with a key of the first form. The argument ``version`` has no effect."""
     del version
     key = {"group": group, "topic": topic, "partition": partition}
     value = {"offset": offset, "metadata": f"m{offset}", "commit_timestamp": TIME}

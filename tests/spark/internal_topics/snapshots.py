@@ -49,7 +49,7 @@ def view(name: str, function: str, state: Any) -> DataFrame:
 
 
 def compared(spark: SparkSession, logs: Path, most: int = 100) -> list[int]:
-    """Compare the last ``most`` snapshots; return those with a log before them, by offset."""
+    """Compare the last ``most`` snapshots. Return those with a log before them, by offset."""
     from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
     from flexwire.logs.metadata import find_metadata  # noqa: PLC0415 - beside the next
 

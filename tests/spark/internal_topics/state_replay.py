@@ -39,7 +39,7 @@ def fates(before: Fates, batches: list[Batch], start: int) -> Fates:
 
 @dataclass
 class Share:
-    """A share partition; ``is_odd`` means that no coordinator writes such records."""
+    """A share partition. ``is_odd`` means that no coordinator writes such records."""
 
     snapshot_epoch: int
     state_epoch: int
@@ -107,7 +107,7 @@ def replay_share(known: dict[str, Share], record: ShareRecord) -> None:
 
 
 def share_log(drawn: random.Random, name: str, count: int) -> list[ShareRecord]:
-    """Draw a log; one of its share partitions has records that no coordinator writes."""
+    """Draw a log. One of its share partitions has records that no coordinator writes."""
     known: dict[str, Share] = {}
     log: list[ShareRecord] = []
     while len(log) < count:

@@ -150,7 +150,7 @@ def test_as_of_an_offset_a_time_and_a_snapshot(spark: SparkSession, tmp_path: Pa
     assert leader(offset=3) == [(1, 0, 2, True)]
     assert leader(offset=12) == [(2, 9, None, True)]
     assert leader(offset=12, oldest=True) == [(2, 0, 9, True), (None, 1, 6, True)]
-    # The snapshot is the newest base; nothing shows whether later records are committed.
+    # The snapshot is the newest base. Nothing shows whether later records are committed.
     assert leader(offset=14) == [(2, 10, 13, None)]
     second = datetime.fromtimestamp(TIME / 1000, UTC)
     assert leader(time=second + timedelta(seconds=3.5)) == [(1, 0, 5, True)]

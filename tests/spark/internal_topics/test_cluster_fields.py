@@ -39,7 +39,7 @@ TYPES = framed_messages(InternalTopic.METADATA.module)
 def test_there_is_a_view_for_all_that_a_state_has() -> None:
     read = {name for module, prefix in VIEWS.values() for name in vars(module)[f"{prefix}READS"]}
     known = {name for names in TYPES.values() for name in names}
-    # Transactions are handled where states are computed; the second name is an older name of a
+    # Transactions are handled where states are computed. The second name is an older name of a
     # type.
     elsewhere = {BEGIN, END, ABORT, "QuotaRecord"}
     # A heartbeat, the progress of a migration from ZooKeeper, and a record that no release wrote.

@@ -136,7 +136,7 @@ def test_commits_at_any_moment_are_those_of_coordinators(
         assert unknown == 0 if version == NEW else known > unknown > 0
 
 
-# As many partitions as in two logs; each moment takes one query.
+# As many partitions as in two logs. Each moment takes one query.
 @pytest.mark.parametrize(
     "seed", [1, *(pytest.param(n, marks=pytest.mark.cluster) for n in (2, 3, 4, 5))]
 )
@@ -295,7 +295,7 @@ def state(batches: list[tuple[int, int, int, int]], start: int) -> list[tuple[in
 
 
 def random_batches(count: int) -> list[tuple[list[tuple[int, int, int, int]], int]]:
-    """Draw lists of overlapping batches, and start offsets; no broker writes some of these."""
+    """Draw lists of overlapping batches, and start offsets. No broker writes some of these."""
     drawn = random.Random(5)
     cases = []
     for _ in range(count):

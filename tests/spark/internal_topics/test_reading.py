@@ -34,7 +34,7 @@ PIECE = 1 << 13
 
 
 def damaged_log(root: Path, topic: InternalTopic, different: int = 999, damages: int = 2) -> Path:
-    """Write a topic's records as brokers did; those in ``damages`` are damaged in a valid batch."""
+    """Write a topic's records as brokers did, with the ``damages`` within valid batches."""
     chance, real = random.Random(topic), real_records(topic)[:different]
     made = MadeTopic(topic.topic)
     for _ in range(100):
@@ -85,7 +85,7 @@ def at_once_of(root: Path, topic: InternalTopic, asked: LogSelection) -> list[pa
 
 
 def check(root: Path, topic: InternalTopic) -> int:
-    """Compare the requested rows in all ways; return how many there were."""
+    """Compare the requested rows in all ways. Return how many there were."""
     chance, names = random.Random(topic), sorted(record_names(topic))
     kinds = TypedRecords(topic, names).schema
     some = chance.sample(names, min(3, len(names)))

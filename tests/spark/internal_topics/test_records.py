@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 def test_what_a_broker_wrote(spark: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path, f"__consumer_offsets-0/{BASE}.log").parent
     reader = spark.read.format("kafka-log").option("includeBatch", "true")
-    # Columns that are never null also pass through; Spark treats constants like that.
+    # Columns that are never null also pass through. Spark treats constants like that.
     rows = reader.load(str(path)).selectExpr(
         *("key", "value", "topic", "partition", "offset", "timestamp", "is_transactional"),
         "array(struct(1 as one)) as more",

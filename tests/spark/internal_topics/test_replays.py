@@ -46,9 +46,7 @@ LOGS, RECORDS = times(8), 120
 
 @pytest.fixture
 def drawn() -> random.Random:
-    """Draw the logs; they are the same each time, but `make search` draws others and prints the
-    seed.
-    """
+    """Draw the logs, which are always the same except in `make search`, which prints the seed."""
     seed = 33 if TIMES == 1 else random.randrange(2**32)
     sys.stdout.write(f"seed {seed}\n")
     return random.Random(seed)
@@ -122,7 +120,7 @@ Rows = dict[Any, tuple[Any, ...]]
 
 
 def found(log: InternalLog) -> tuple[Rows, Rows]:
-    """Return the views of groups and of members; the last value says whether a row is known."""
+    """Return the views of groups and of members. The last value says whether a row is known."""
     of_groups = {
         row.group: (row.type, row.protocol_type, row.epoch, row.members, row.is_known)
         for row in unique(groups(log).collect(), "group")

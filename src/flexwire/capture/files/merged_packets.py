@@ -177,7 +177,7 @@ class _MergedFile:
             self._opened = None
 
     def read(self) -> bool:
-        """Read one packet ahead from the open file; return False, and close it, at its end."""
+        """Read one packet ahead from the open file. Return False, and close it, at its end."""
         packet = None if self._opened is None else next(self._opened.packets, None)
         if packet is None:
             self.is_over = True

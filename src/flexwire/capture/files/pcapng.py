@@ -77,7 +77,7 @@ def block(kind: int, body: bytes) -> bytes:
 
 
 def option(code: int, value: bytes) -> bytes:
-    """Return an option for a block; code 0 ends the options."""
+    """Return an option for a block. Code 0 ends the options."""
     return struct.pack("<HH", code, len(value)) + value + b"\x00" * (-len(value) % 4)
 
 
@@ -211,7 +211,7 @@ class PcapngWriter(Closeable):
     ) -> TappedConnection:
         """Write a three-way handshake and return the object that writes the connection's frames.
 
-        Hosts are IP addresses; a name raises `ValueError`. ``initial_sequences`` are the initial
+        Hosts are IP addresses. A name raises `ValueError`. ``initial_sequences`` are the initial
         sequence numbers of the client and the server. By default they are random as in TCP, so that
         a second connection on the same ports does not look like a retransmission of the first. If
         ``has_frames`` is false, no comment marks the beginnings of frames.
@@ -451,7 +451,7 @@ class TappedConnection:
         """Write a frame with its length prefix, several frames, or a truncated frame.
 
         Frames that are sent together have the same time, and are in the same file. ``timestamp_us``
-        is in microseconds since the epoch; the default is the current time. ``frames`` is the
+        is in microseconds since the epoch. The default is the current time. ``frames`` is the
         number of frames, which is needed to count lost frames. ``comments`` are put on the packet
         in which the frames begin.
         """

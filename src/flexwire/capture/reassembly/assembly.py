@@ -229,7 +229,7 @@ class FrameAssembler:
         return [frame for candidate in connections for frame in candidate.cut_requests()]
 
     def activity(self) -> KeyActivity:
-        """Return the activity that decides whether connections are forgotten; see `KeyActivity`."""
+        """Return the activity that decides whether connections are forgotten. See `KeyActivity`."""
         last_us = max((candidate.last_us for candidate in self._open), default=0)
         return KeyActivity(
             self._ordinal,

@@ -60,7 +60,7 @@ class _Reach:
         self.end: int | None = None
 
     def see(self, sequence: int, size: int) -> int:
-        """Process a segment; return the position of its end."""
+        """Process a segment. Return the position of its end."""
         position = unwrap(sequence, self.high) if self.is_told else sequence
         if not self.is_seen:
             self.is_seen = self.is_told = True

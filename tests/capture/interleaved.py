@@ -228,7 +228,7 @@ def captured_packets(seed: int, shape: Shape) -> list[Packet]:
 
 
 def _without_bodies(source: random.Random, shape: Shape, packets: list[Packet]) -> Iterator[Packet]:
-    """Yield the packets without some bytes of frames' bodies, but with all other bytes and times."""
+    """Yield the packets without some bytes of frames' bodies. All other bytes remain."""
     for packet in packets:
         size = len(packet.payload)
         if size and not packet.plain_from and source.random() < shape.body_loss:

@@ -1,7 +1,7 @@
 """A stream that is killed between two files of its checkpoint still returns each row once.
 
-A killed driver leaves the disk as it was at that moment. The test therefore copies the disk at
-three moments in a query: when a batch is planned (`offsets`), when it is also in the table
+A killed driver leaves the disk as it was at the moment of the kill. The test therefore copies the
+disk at three moments in a query: when a batch is planned (`offsets`), when it is also in the table
 (`output`), and when it is committed (`committed`). Another query continues from each copy after the
 input has grown.
 """

@@ -108,7 +108,7 @@ def may_advertise(request: RequestFrame) -> bool:
 def rewrite_addresses(payload: bytes, request: RequestFrame, route: Route) -> bytes | None:
     """Return the response's payload with each address replaced by the result of ``route``.
 
-    Returns None if no address changes, so that the payload is sent on unchanged. All other bytes
+    Returns None if no address changes, so that the payload is forwarded unchanged. All other bytes
     remain the same, and the response is read only up to its last address. Raises `DecodeError` if
     the response cannot be read up to that address, or only in more than `MOST_WALKED` steps. Also
     raises the errors of `parse_response`.

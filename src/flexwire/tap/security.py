@@ -230,7 +230,7 @@ def make_throwaway_ca(directory: Path, hosts: Iterable[str]) -> ThrowawayCa:
 def _write_all(contents: dict[Path, bytes]) -> None:
     """Write all new files or none.
 
-    Raises `FileExistsError` if a file or link with a name exists.
+    Raises `FileExistsError` if a file or link with one of the names exists.
     """
     written: list[Path] = []
     directory = next(iter(contents)).parent

@@ -1,4 +1,4 @@
-"""The tap: a proxy in front of every broker of a cluster that captures the traffic."""
+"""The tap: a proxy that captures the traffic between clients and all brokers of a cluster."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ class Tap:
     passes through the tap.
 
     The capture contains the bytes that the client and the broker really sent, before rewriting,
-    between the client's address and the broker's address. It therefore looks like a capture from
-    the broker's machine, and contains the cluster's own addresses.
+    between the client's address and the broker's address. The capture therefore looks like a
+    capture from the broker's machine, and contains the cluster's own addresses.
 
     With ``security`` the tap listens with TLS on every listener, and connects with TLS to every
     broker, checking the name that the broker advertises. The capture is then plain text, by default

@@ -240,7 +240,7 @@ class Worker:
     def _say_path(self) -> None:
         """Report the new file, unless this has to wait for the tap.
 
-        In that case `_tell` reports it.
+        In that case `_tell` reports the file later.
         """
         paths = self._carrier.capture_paths
         if self._told_paths == len(paths) - 1:

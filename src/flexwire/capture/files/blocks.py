@@ -52,7 +52,7 @@ CHAIN: Final = 64
 """The largest number of consecutive blocks that are checked."""
 
 SEARCHED_BYTES: Final = 4 << 20
-"""The number of bytes in which a block is searched for."""
+"""The number of bytes that are searched for the start of a block."""
 
 _ALIGNED: Final = 4
 _RECORD: Final = 16

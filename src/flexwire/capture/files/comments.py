@@ -386,8 +386,8 @@ def rehearsing_comment(release: str) -> bytes:
 def rehearsed_release_in(file: BufferedReader[Any]) -> str | None:
     """Return the release that an open file's tap rehearses, or None. Only the head is read.
 
-    The result is None if the file states no release. It is also None for a damaged file, and the
-    next reader finds the damage.
+    The result is None if the file states no release. The result is also None for a damaged file,
+    and the next reader finds the damage.
     """
     said = (comment for comment in comments_in(file) if comment.startswith(_REHEARSING_PREFIX))
     for comment in said:
@@ -466,8 +466,8 @@ class FaultedFrame(NamedTuple):
     """A fault that a tap injected into one request or response, and the connection of the frame.
 
     ``fault`` is the fault as the user wrote it, such as "Fetch delay=2s 5%". ``did`` describes the
-    effect, and begins with "not possible" if there was none. ``source`` sent the frame. A fault in
-    a request happens after the client has sent it and before the broker receives it.
+    effect, and begins with "not possible" if the fault had no effect. ``source`` sent the frame. A
+    fault in a request happens after the client has sent it and before the broker receives it.
     """
 
     timestamp_us: int

@@ -55,11 +55,11 @@ _TCP_HEADER = struct.Struct(">HHIIBB")
 
 
 class Skipped(Exception):  # noqa: N818 - this is not an error: the packet uses another protocol
-    """A packet without a TCP segment, and the kind of its content."""
+    """Raised for a packet without a TCP segment, with the kind of its content."""
 
 
 class UnreadablePacketError(Exception):
-    """A packet whose TCP segment is not readable, and the reason."""
+    """Raised for a packet whose TCP segment is not readable, with the reason."""
 
 
 def read_segment(packet: CapturedPacket) -> Segment:

@@ -323,7 +323,7 @@ class ConnectionReader:
         return values, None, None
 
     def forgotten(self) -> Iterator[int]:
-        """Yield each request that certainly does not wait any more.
+        """Yield each request that certainly no longer waits.
 
         Each request is yielded only once.
         """

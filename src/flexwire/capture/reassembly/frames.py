@@ -129,8 +129,8 @@ class FrameColumns:
 def gather_bytes(data: NumpyArray, starts: NumpyArray, offsets: NumpyArray) -> NumpyArray:
     """Return bytes of ``data`` that begin at ``starts``, with sizes that follow from ``offsets``.
 
-    ``offsets`` are int32, one more than there are ``starts``. Each byte string is copied to its
-    offset.
+    ``offsets`` is an int32 array with one more item than ``starts``. Each byte string is copied to
+    its offset.
     """
     copied = allocate(int(offsets[-1]))
     frames = load_kernel("frames")

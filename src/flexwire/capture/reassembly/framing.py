@@ -382,7 +382,7 @@ class Framer:
             self._last_us = max(self._last_us, went.last_us)
 
     def seek(self) -> None:
-        """Continue, as a new framer, for one that searches for a frame and needs no more bytes."""
+        """Continue, as a new framer, for a framer that searches for a frame without held bytes."""
         self._why, self._seen, self._buffer = "", 1, bytearray(SAMPLE_BYTES)
 
     def skip(self, went: SideResult) -> None:

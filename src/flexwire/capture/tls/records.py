@@ -122,7 +122,7 @@ class RecordStream:
         self._sequence = 0
 
     def _open_next(self, *, skips: bool) -> OpenedRecord | None:
-        assert self.opener is not None  # noqa: S101 - decrypting begins with keys
+        assert self.opener is not None  # noqa: S101 - the keys exist by now
         record = self._peek(0)
         if record is None:
             return None
@@ -165,7 +165,7 @@ class RecordStream:
 
     def _guess(self, record: TlsRecord, place: int) -> OpenedRecord | None:
         """Return the record if it can be decrypted with one of its possible numbers."""
-        assert self.opener is not None  # noqa: S101 - decrypting begins with keys
+        assert self.opener is not None  # noqa: S101 - the keys exist by now
         gone = self.unread - len(self._held) + place
         after = self.opener.next()
         before = self._sequence

@@ -1,4 +1,4 @@
-"""With bounds on offsets or times, the result has exactly the requested records."""
+"""With bounds on offsets or times, the result contains exactly the requested records."""
 
 from __future__ import annotations
 

@@ -72,7 +72,8 @@ def test_holes_are_what_is_missing(
     found = {holes(tmp_path / "a-0", size) for size in (1, 300, 1 << 20)}
     assert len(found) == 1
     [one] = found
-    # The batches show only where the log begins and ends, so nothing counts as missing outside.
+    # The batches show only where the log begins and ends, so nothing before or after the batches
+    # counts as missing.
     missing = {*range(one.log_end)} - there
     assert missing <= {*range(one.first, one.end)}
     assert one.log_end >= max(there, default=-1) + 1

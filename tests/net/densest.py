@@ -42,7 +42,7 @@ def densest(name: str, version: int, array: str, size: int) -> bytes:
 
 
 def dense_cases(names: Iterable[str]) -> list[tuple[str, int, str]]:
-    """Return messages' top-level arrays, in the newest version and in the newest without tags.
+    """Return messages' top-level arrays, in the newest versions with and without tags.
 
     Each entry contains a message's name, its version and the array's attribute.
     """

@@ -1,4 +1,5 @@
-"""Our side of TLS trusts the right servers, sends its certificate, and reports invalid files."""
+"""flexwire's side of TLS trusts the right servers, sends its certificate, and reports invalid
+files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""If a version has another layout in a release, bytes captured from that release are read in it."""
+"""If a version has another layout in a release, bytes captured from that release are read in that
+layout."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ def test_a_broker_elsewhere_makes_everything_here_something_else(
     )
     assert elsewhere.tables.message_names() == []
     assert elsewhere.facts.totals.frames == 0
-    # Credentials were requested, and other protocols may contain some too.
+    # Credentials were requested, and other protocols may also contain credentials.
     shown = [bytes(one.bytes) for one in _rows(spark, elsewhere.tables.frames)]
     assert SECRET in {data[: len(SECRET)] for data in shown}
 

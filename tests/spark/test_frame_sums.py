@@ -162,7 +162,7 @@ def told(sums: FrameSums, captured: Captured) -> dict[str, Any]:
 
 
 def by_reference(rows: pa.RecordBatch, packets: list[dict[str, Any]]) -> dict[str, Any]:
-    """Compute the same in plain Python over all rows."""
+    """Compute the same facts in plain Python over all rows."""
     tables = {"frames": rows.to_pylist(), "packets": packets, "connections": [], "records": []}
     found: dict[str, Any] = reference_facts.facts(tables)
     return found

@@ -129,7 +129,7 @@ def test_bytes_of_records_are_charged_to_principals(spark: SparkSession, done: A
 def test_fetches_say_who_reads_a_topic(spark: SparkSession, done: Analysis) -> None:
     rows = topic_readers(open_tables(spark, done.output.place.url)).where("requests > 0").collect()
     found = {(row.client_id, row.topic or row.topic_id): row for row in rows}
-    # No response names two of these ids.
+    # Two of these ids are in no response that contains topic names.
     assert {*found} == {
         ("orders-reader", "dX3j5LPSRZqaUCWxTw1Ktw"),
         ("orders-reader", "2HEL8fzbTSeGuqIuyW1RxQ"),

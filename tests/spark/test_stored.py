@@ -97,7 +97,7 @@ def state(out: Path) -> str:
 
 
 def age(out: Path, run: str, seconds: float) -> None:
-    """Make everything that a run has written this old."""
+    """Make everything that a run has written older by some seconds."""
     for path in out.rglob("*"):
         if run in str(path) and path.is_file():
             when = path.stat().st_mtime - seconds
@@ -246,7 +246,7 @@ def test_a_store_that_answers_with_what_was_there_before_loses_no_output(tmp_pat
                 write_output(staging.files)
                 staging.files.write("report.html", text.encode())
                 staging.publish()
-                # After this point, nobody learns what was published.
+                # After this point, the writer cannot learn whether the output was published.
                 store.way = lambda asked: "gone" if asked.is_read and not asked.is_lease else ""
 
         for text in ("old", "new"):

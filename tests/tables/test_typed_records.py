@@ -88,7 +88,7 @@ def damaged(row: Row, chance: random.Random) -> Row:
 
 
 def column_of(one: TypedMessage | None) -> Any:
-    """Return a message as one row of a column, which the objects make."""
+    """Return a message as the objects convert it to a row of a column."""
     if one is None:
         return None
     schema = schemas_of(one.name, one.release).schema(one.version, Encoding.KAFKA)

@@ -243,7 +243,7 @@ def test_the_chunks_of_very_many_files_are_bounded(
     monkeypatch.setattr(merging, "SegmentReader", Noting)
     monkeypatch.setattr(merging, "_CHUNKS_BYTES", 7_000)
     assert read(MergedReader(waiting_of(files), chunk_bytes=8_000))[0] == segments_in_order(files)
-    # The first file is alone, with room for a few more.
+    # The first chunk is sized for a single file. Later chunks leave room for more files.
     assert max(sizes) == 2_000
     assert sizes[:3] == [2_000, 1_600, 1_333]
 

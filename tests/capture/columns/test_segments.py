@@ -205,7 +205,7 @@ def test_reading_from_cut_to_cut_is_reading_through(
             for start, stop in pairwise(edges)
         ]
         if places and places[-1].is_end and len(places) - 1 in cuts:
-            # Nothing follows the end, and no notes either.
+            # Neither segments nor notes follow the end.
             assert not list(parts.pop())
         several += len(cuts) > 1
         assert_equal(file, *parts)

@@ -45,8 +45,7 @@ _HEADERS: Final = 256  # a packet in memory takes about this many bytes besides 
 
 
 def bytes_ahead(among: int, total: int = MOST_AHEAD) -> int:
-    """Return how many bytes each of ``among`` files may be read ahead, if all files share
-    ``total``.
+    """Return how many bytes each of ``among`` files may be read ahead, of a ``total`` for all.
 
     >>> bytes_ahead(1000), bytes_ahead(4000)
     (262144, 67108)

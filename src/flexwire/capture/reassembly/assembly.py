@@ -224,8 +224,7 @@ class FrameAssembler:
         )
 
     def cut_requests(self, connection: str) -> list[CapturedFrame]:
-        """Return the requests of an open connection that wait for a gap, as if the connection
-        ended."""
+        """Return an open connection's requests that wait for a gap, as if the connection ended."""
         connections = (candidate for candidate in self._open if candidate.name == connection)
         return [frame for candidate in connections for frame in candidate.cut_requests()]
 

@@ -42,7 +42,7 @@ class Memory:
 
 
 def samples(source: random.Random) -> list[tuple[Head, bytes]]:
-    """Return captures without their headers, and what the headers say."""
+    """Return captures without their headers, and the content of the headers."""
     found = []
     for _ in range(SAMPLES):
         data = made_capture(source)

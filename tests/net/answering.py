@@ -35,7 +35,7 @@ def served(handler: Handler, tls: SSLContext | None = None) -> Iterator[HostPort
         async with serving(handler, tls) as address:
             ready.set_result((address, asyncio.get_running_loop(), stop))
             await stop.wait()
-            # Waiting connections are accepted first, because a server that closes meanwhile forgets
+            # Waiting connections are accepted first, because a server that closes first would drop
             # them.
             for _ in range(20):
                 await asyncio.sleep(0)

@@ -119,5 +119,5 @@ def test_they_go_into_a_request_and_come_out_of_an_answer() -> None:
     assert shown is not None
     [whole, cut, nothing] = [one["records"] for one in shown["responses"][0]["partitions"]]
     assert whole[0]["records"] == [{**RECORD, "offset": 0, "headers": []}]
-    # An incomplete batch stays as it is, and null stays null.
+    # An incomplete batch is returned unchanged, and null remains null.
     assert (cut, nothing) == ("AAAA", None)

@@ -159,7 +159,7 @@ def test_a_client_that_does_not_read_stops_its_broker(tmp_path: Path) -> None:
             while before != sent or sent == 0:
                 before = sent
                 await asyncio.sleep(0.1)
-            # Bytes in transit fill the sockets' buffers, and not the tap's memory.
+            # Bytes in transit fill the sockets' buffers, not the tap's memory.
             assert sent < count // 2
             for _ in range(count):
                 assert len(await client.receive()) == len(answering(body))

@@ -30,7 +30,7 @@ MANY = 150
 
 
 class Listening:
-    """A broker that keeps what it receives until its client ends, and sends nothing."""
+    """A broker that stores all received bytes until its client ends, and sends nothing."""
 
     def __init__(self) -> None:
         self.heard = bytearray()
@@ -41,7 +41,7 @@ class Listening:
 
 
 def passed(made: Made, out: Path, said: bytes, pieces: int, *, connects: bool) -> tuple[Any, ...]:
-    """Return what the broker received, and what the capture contains of it."""
+    """Return the bytes that the broker received, and the bytes in the capture."""
     security = TapSecurity(made.listen, made.upstream if connects else None)
     broker = Listening()
 

@@ -455,8 +455,8 @@ def test_a_broker_that_answers_a_client_that_has_left_has_not_reset(
                 secured.recv(len(frame(asking(b""))))
                 secured.sendall(frame(answering(b"")))
             secured.recv(len(frame(asking(b""))))
-            # A fetch waits for records. Meanwhile the client ends its connection, which is not
-            # noticed yet.
+            # A fetch waits for records. The client ends the connection, which the tap does not
+            # notice yet.
             assert has_left.wait(30)
             with suppress(OSError):
                 secured.sendall(frame(answering(bytes(size))))

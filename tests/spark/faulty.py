@@ -1,4 +1,4 @@
-"""Work for tasks that fails the first time in a chosen way, and what a test checks about it."""
+"""Work for tasks that fails the first time in a chosen way, and helpers that check the result."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def _write_broken(traffic: Traffic) -> None:
     traffic.send(one, "request", request(made("HeartbeatRequest"), 4, 6))
     traffic.exchange(one, _produce(GARBAGE * 4), made("ProduceResponse"), 9, 7)
     traffic.send_raw(one, "request", b"\0\0\1\0" + good[:17])
-    # These bytes have neither a length nor an api key, so nobody can tell what they were.
+    # These bytes have neither a length nor an api key, so their meaning is unknown.
     two = traffic.connect(LOST_CLIENT)
     traffic.send(two, "request", request(made("HeartbeatRequest"), 4, 8))
     traffic.send_raw(two, "request", b"\0\0\1\0" + GARBAGE)
@@ -304,7 +304,7 @@ def test_a_response_without_request_is_a_row_with_the_reason(analyzed: Analyzed)
     assert row.error == (
         "the capture contains no request with correlation id 99 on this connection"
     )
-    # Nobody knows which request this answers, so it may contain credentials.
+    # It is unknown which request this response answers, so the response may contain credentials.
     assert (row.bytes, row.withheld_credentials) == (None, 1)
     assert row.message is None
 

@@ -1,4 +1,4 @@
-"""The driver's memory hardly grows with the output of its tasks."""
+"""The driver's memory grows only slightly with the output of its tasks."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def cut_and_analyze(
 ) -> list[Analysis]:
     """Analyze growing logs into ``out`` after each cut, and at the end all of them into ``alone``.
 
-    The logs of brokers end before their own logs say what was refused.
+    The brokers' request logs end before their server logs report the refused requests.
     """
     parts = [*sorted(source.uniform(0.1, 0.9) for _ in range(cuts)), 1]
     writing = brokers(root / "logs")

@@ -125,7 +125,7 @@ def capture(directory: Path, part: int) -> Path:
 
 @dataclass(frozen=True)
 class _WithoutMetadata:
-    """Write traffic in which nobody asks for the names of topics."""
+    """Write traffic in which no client asks for the names of topics."""
 
     traffic: Any
 

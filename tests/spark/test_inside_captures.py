@@ -50,7 +50,7 @@ def fetched(rows: Sequence[tuple[bytes | None, bytes | None]], **topic: Any) -> 
 
 
 def share(traffic: Traffic, connection: Any) -> None:
-    """Write two members, one of which releases what the other gets, and invalid ranges."""
+    """Write two members, one of which gets records that the other releases, and invalid ranges."""
     topic = nested("MetadataResponse", "MetadataResponseTopic", name="orders", topic_id=TOPIC_ID)
     metadata = made("MetadataResponse", topics=[topic])
     traffic.exchange(connection, made("MetadataRequest"), metadata, 12, 10)

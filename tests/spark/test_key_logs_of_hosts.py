@@ -56,7 +56,7 @@ def exchanges(number: int) -> list[Flight]:
 
 
 class Hosts:
-    """All connections' packets with their times, and what each host captures."""
+    """The packets of all connections with their times, and the packets that each host captures."""
 
     def __init__(self, root: Path) -> None:
         authority = Authority(root / "authority")

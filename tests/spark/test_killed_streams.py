@@ -131,7 +131,7 @@ def test_killed_at_any_step_of_a_batch_each_row_is_there_once(
     query.run(copies=True)
     before, steps = len(query.rows()), query.moments
     grow(inputs, is_whole=True)
-    # The query that nobody killed.
+    # The query that was not killed.
     query.run()
     expected = query.rows()
     whole = spark.read.format(query.source).load(str(inputs))

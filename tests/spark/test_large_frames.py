@@ -1,4 +1,4 @@
-"""If some frames have many megabytes, memory stays limited, and failures are reported."""
+"""If some frames have many megabytes, memory use remains limited, and failures are reported."""
 
 from __future__ import annotations
 

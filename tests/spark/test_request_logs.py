@@ -170,7 +170,7 @@ def test_a_client_id_that_was_given_once_is_that_of_the_connection(
 ) -> None:
     """Rows equal those of a client that repeats its id, whichever task reads the line that has it.
 
-    A line before the first line with the id stays without it, as in a capture.
+    A line before the first line with the id gets no id, as in a capture.
     """
     rows = {}
     given: dict[str, list[str | None]] = {

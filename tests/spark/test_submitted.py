@@ -60,7 +60,7 @@ def test_it_runs_where_spark_submit_says(
     if what == "command":
         assert f"Report: {out / 'report.html'}" in done.stdout
     else:
-        # The script's own session is used, and stays open.
+        # The script's own session is used, and remains open.
         assert f"goes on 3 {standalone.url}" in done.stdout
     assert apps(standalone) == before + 1
     assert_equal_analyses(out, here)

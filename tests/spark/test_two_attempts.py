@@ -1,7 +1,8 @@
 """If two attempts of a task run at the same time, only one counts, so each row occurs once.
 
 Spark starts a second attempt of a slow task, and does not wait for the attempt that lost. In this
-test the losing attempt begins first, and the other one does all its work meanwhile.
+test, the losing attempt begins first, and the other attempt does all its work before the first one
+ends.
 """
 
 from __future__ import annotations

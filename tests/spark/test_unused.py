@@ -151,7 +151,7 @@ def test_every_use_keeps_a_group_out(tables: AnalysisTables) -> None:
     rows = UNUSED_GROUPS.ordered(unused_groups(tables)).collect()
     assert {row.group for row in rows} == {"old", "described", "weekly", "no-time"}
     last = rows[-1]
-    # Without a dated record, nobody knows how long the group has been idle.
+    # Without a dated record, it is unknown how long the group has been idle.
     assert (last.group, last.idle_us) == ("no-time", None)
     alone = replace(tables, message=lambda _: None)
     assert "seen" in {row.group for row in unused_groups(alone).collect()}

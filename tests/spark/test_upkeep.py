@@ -137,7 +137,7 @@ def test_a_store_is_kept_small_too() -> None:
         assert len(files(stored)) == 2
         retire(stored, [*to_retire(stored, date(2026, 11, 23))])
         assert [client for _, client in rows(stored)] == ["three"]
-        # Removed files stay for readers that have already begun.
+        # Removed files remain for readers that have already begun.
         left = {
             entry.name
             for entry in stored.entries("tables/frames/")

@@ -286,7 +286,7 @@ def test_connections_that_follow_one_another_on_the_same_ports_do_not_add_up(
     query = Query(tmp_path, ASKED)
     for number in range(60):
         connection = traffic.connect(("10.0.0.9", 50_000))
-        # Nobody answers this request.
+        # This request gets no answer.
         traffic.send(connection, "request", request(made("HeartbeatRequest"), 4, number))
         connection.close(timestamp_us=traffic._tick())
         if number in {19, 59}:

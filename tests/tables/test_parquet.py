@@ -182,5 +182,5 @@ def test_files_say_of_error_codes_and_ids_of_topics_what_they_are(tmp_path: Path
     code = listed[f"{at}.partitions.list.element.error_code"].statistics
     topic_id = listed[f"{at}.topic_id"].statistics
     assert (code.min, code.max, topic_id.min, topic_id.max) == (0, 0, "A" * 22, "A" * 22)
-    # Nobody reads other columns, which have many more values.
+    # No query reads the other columns, which have many more values.
     assert listed[f"{at}.partitions.list.element.partition_index"].statistics is None

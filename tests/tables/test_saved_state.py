@@ -102,7 +102,7 @@ def test_a_state_that_was_read_is_written_the_same_again(tmp_path: Path) -> None
 
 
 def test_every_attribute_of_a_connection_is_in_its_record(tmp_path: Path) -> None:
-    """Every attribute is saved, or is known to start anew in each analysis."""
+    """Every attribute is saved, or is known to begin empty in each analysis."""
     state = SavedState.from_bytes(state_of(tmp_path)[0])
     seen: dict[str, set[str]] = {}
     for assembler in state.flows.assemblers().values():

@@ -57,7 +57,7 @@ def address_fields(spec: MessageSpec, version: int) -> tuple[AddressFields, ...]
     the message itself or in one of its structures, which may be tagged. The int32 is typical of
     brokers' addresses: addresses of controllers' listeners and of Streams applications have uint16
     ports, and a client's host in a group's description or an ACL has no port. Requests contain no
-    such places for clients, because the addresses in them are between brokers.
+    such places for clients, because only brokers use the addresses in requests.
     """
     if spec.type is not MessageType.RESPONSE:
         return ()

@@ -130,7 +130,7 @@ class FaultForwarder:
         return b""
 
     def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
-        """Return the bytes to forward with their times, and the tap's own responses to the rest."""
+        """Return the bytes to forward with their times, and the tap's own responses."""
         outgoing = _Outgoing()
         for number, (payload, turn) in enumerate(zip(payloads, turns, strict=True)):
             outgoing.comments.append(b"")

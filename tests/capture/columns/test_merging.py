@@ -203,7 +203,7 @@ def test_no_more_than_256_files_are_open_however_many_are_due(tmp_path: Path) ->
     assert told(notes) == notes_of(files)
     assert opened.most == 256
     assert opened.open == 0
-    # A file continues where its chunk ended, and not at its start.
+    # A file continues where its chunk ended, not at its start.
     again = {name: starts for name, starts in opened.starts.items() if len(starts) > 1}
     assert len(again) == 300 - 256
     for starts in again.values():

@@ -1,4 +1,4 @@
-"""Reading and decoding in one task returns what decoding the rows of `kafka-log` returns."""
+"""Reading and decoding in one task returns the same as decoding the rows of `kafka-log`."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ class _MergedFile:
         return True
 
     def until(self, limit: _Due | None) -> Iterator[CapturedPacket | UnreadableBytes]:
-        """Yield the packets up to a limit, as far as they were read or the file is open."""
+        """Yield the packets up to a limit that were read ahead, or that the open file contains."""
         last_us = _NEVER_US if limit is None else limit.clock_us
         if limit is not None and self._name > limit.name:
             # If a clock equals the limit, the limit comes first.

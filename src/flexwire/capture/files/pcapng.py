@@ -384,7 +384,7 @@ class PcapngWriter(Closeable):
             os.ftruncate(file.fileno(), size)
             file.seek(size)
         except OSError:
-            # The incomplete end stays in the file, and the next frames go to a new file: readers
+            # The incomplete end remains in the file, and the next frames go to a new file: readers
             # accept a file with an incomplete end, but no blocks after it.
             self._size = self._header_size + self.max_bytes
         else:
@@ -485,8 +485,8 @@ class TappedConnection:
             sender, receiver = receiver, sender
         size = len(data) + missing
         said = b"".join(option(OPTION_COMMENT, comment) for comment in comments if comment)
-        # One more packet is needed if the payload ends within a segment, and one for the receiver's
-        # last acknowledgment.
+        # One more packet is needed if the payload ends within a segment, and another packet for the
+        # receiver's last acknowledgment.
         count = -(-size // SEGMENT_BYTES) + bool(missing) + 1
         estimate = len(data) + len(said) + count * _PACKET_OVERHEAD
         end = sender.sequence + size
@@ -503,8 +503,8 @@ class TappedConnection:
             sender.told_in = 0
             raise
         finally:
-            # If writing fails, the sequence numbers advance nevertheless, so that every reader sees
-            # that bytes are missing.
+            # If writing fails, the sequence numbers still advance, so that every reader sees that
+            # bytes are missing.
             sender.sequence = end
 
     def miss(self, direction: Direction, size: int) -> None:

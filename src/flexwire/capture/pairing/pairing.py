@@ -1,9 +1,9 @@
 """Pair requests and responses among the frames of a capture, and read their headers.
 
 The state of all connections is kept from chunk to chunk, in arrays. A kernel reads the plain
-frames, and asks Python when it is not sure. If a connection may carry raw tokens, the rest of it is
-read frame by frame. Without kernels, all connections are read in this way. All results are equal to
-those of `FrameReader`.
+frames, and leaves uncertain decisions to Python. If a connection may carry raw tokens, the rest of
+the connection is read frame by frame. Without kernels, all connections are read in this way. All
+results are equal to those of `FrameReader`.
 """
 
 from __future__ import annotations

@@ -118,8 +118,8 @@ class KafkaEvidence:
         elif (
             request.client_id
             and request.message_name == _NEGOTIATED
-            # A broker reads less of this header, but the client's header continues like the newest
-            # version's.
+            # A broker reads less of this header, but the client's header continues as in the newest
+            # version.
             and has_newest_header(payload)
         ):
             self.found = f"{_named(request)}, newer than any released version"
@@ -175,7 +175,7 @@ class KafkaEvidence:
         except _UNREADABLE:
             return
         # A complete response that does not decode is not a Kafka response, even if its header looks
-        # like one.
+        # valid.
         if request.client_id and not asked.is_whole:
             self.found = f"a header of {name} and a response have the same correlation id"
 

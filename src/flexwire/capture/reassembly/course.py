@@ -265,7 +265,7 @@ class Course:
         if sends.end is not None:
             return position + size > sends.end + (not size)
         if self.is_reset:
-            # The data that is on its way continues without a gap.
+            # Data that is still in transit continues without a gap.
             return position > sends.high
         return position - sends.high > WIDEST_GAP
 

@@ -1,8 +1,8 @@
 """Rewrite captures with TLS: decrypted connections become plain TCP, and all else is copied.
 
 A decrypted connection keeps its endpoints and the time of each record's last byte, but contains no
-TLS bytes. Bytes that are missing from the capture are also missing from the result, as far as
-records show how many there are.
+TLS bytes. Bytes that are missing from the capture are also missing from the result, if the TLS
+records show how many bytes are missing.
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ def listener_names(host: str) -> tuple[str, ...]:
 
 
 def make_throwaway_ca(directory: Path, hosts: Iterable[str]) -> ThrowawayCa:
-    """Make ``ca.pem``, ``tap.pem`` and ``tap.key`` in a directory, valid for a week.
+    """Create ``ca.pem``, ``tap.pem`` and ``tap.key`` in a directory, valid for a week.
 
     The authority's own key is not stored. Files of an earlier run are reused if they are valid for
     these hosts, so that clients need no new files. Only their owner can read them. Either all three

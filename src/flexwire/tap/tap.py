@@ -99,9 +99,9 @@ class Tap:
     ``ports``, the listeners for brokers are in that range. A file in ``out`` makes them use the
     same ports in the next run. ``sample`` is the share of connections to capture, each of them
     completely, and ``only`` selects some of their frames. Each file records both. ``stamping`` adds
-    tags to the headers of requests that are sent on. Comments in the capture contain these tags,
-    next to the client's own bytes. ``rehearsal`` gives a release. Clients get the versions of this
-    release instead of the brokers' versions. ``faults`` break requests on purpose. With an empty
+    tags to the headers of forwarded requests. Comments in the capture contain these tags, next to
+    the client's own bytes. ``rehearsal`` gives a release. Clients get the versions of this release
+    instead of the brokers' versions. ``faults`` break requests on purpose. With an empty
     `FaultPlan`, faults may be added while the tap runs (`add_fault`). With several ``processes``,
     each process handles some of the clients and writes its own capture files. A script that starts
     such a tap must be importable by `multiprocessing`.

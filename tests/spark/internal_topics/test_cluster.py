@@ -86,7 +86,8 @@ def test_partitions_and_configs(spark: SparkSession, tmp_path: Path) -> None:
     state = cluster_state(spark, there, committed_to=24)
     assert (state.offset, state.start, state.snapshot, state.committed_to) == (29, 0, None, 24)
     of_a, of_b = sorted(partitions(state).collect(), key=lambda row: row.topic)
-    # Elected at 6 and 13; changed at 5, 6, 12, 13, 21 and 23; 12 emptied the ELR.
+    # A leader is elected at 6 and 13. The partition changes at 5, 6, 12, 13, 21 and 23, and the
+    # change at 12 empties the ELR.
     assert (of_a.leader, of_a.leader_epoch, of_a.partition_epoch) == (2, 2, 6)
     assert (of_a.replicas, of_a.isr, of_a.elr, of_a.last_known_elr) == ([3], [2], [], [])
     assert (of_a.adding_replicas, of_a.removing_replicas, of_a.is_recovering) == ([3], [], True)

@@ -247,7 +247,7 @@ class PcapngWriter(Closeable):
         return True
 
     def say(self, *comments: bytes) -> None:
-        """Continue in the next file. Write these comments to it and to all later files.
+        """Continue in the next file. Write these comments to that file and to all later files.
 
         Raises the `CaptureError` of `rotate`. In that case the comments of files do not change.
         """

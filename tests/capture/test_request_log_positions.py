@@ -99,7 +99,7 @@ def test_each_line_is_read_once_after_any_cuts(seed: int, tmp_path: Path) -> Non
         try:
             reader.read(source.choice([100, 1000, 1 << 30]))
         except CaptureError as error:
-            # The log has only whole lines of another kind until now.
+            # The log contains only whole lines of another kind so far.
             assert "does not begin with lines of such a log" in str(error)  # noqa: PT017 - reading may also succeed
     at_once = Reader(tmp_path)
     at_once.read(source.choice([100, 1000, 1 << 30]))

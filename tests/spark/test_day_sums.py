@@ -36,6 +36,7 @@ from tests.spark.test_inside_captures import fetched
 from tests.spark.traffic import TOPIC_ID, Traffic, made, nested, record_batch, request, response
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 SUMMED = [one for one in ANSWERS if one.sums is not None]
+FEW = {"chargeback", "latency", "batches", "groups"}
+"""Answers about frames, pairs, topic names that are learned later, and groups."""
 MIDNIGHT = datetime(2026, 11, 22, tzinfo=UTC)
 DAY = timedelta(days=1)
 DAY_US = 86_400_000_000
@@ -130,8 +133,18 @@ class Growing:
         how: dict[str, Any] = {"format": self.form, "append": True, "answers": []}
         return analyze([*files], self.out, spark=self.spark, **how).report.parent.name
 
+<<<<<<< Updated upstream
     def check(self, span: TimeSpan = ALWAYS) -> dict[str, list[str]]:
         """Compare each answer from sums with the answer from rows. Return the answers."""
+=======
+    def check(
+        self, span: TimeSpan = ALWAYS, names: Collection[str] = (), *, is_compared: bool = True
+    ) -> dict[str, list[str]]:
+        """Compare each answer from sums with the answer from rows; return the answers.
+
+        ``names`` are the answers, all of them by default. Spark needs a second or two for each.
+        """
+>>>>>>> Stashed changes
         found: dict[str, list[str]] = {}
         output = output_of(self.out)
         assert isinstance(output, GrownOutput)
@@ -143,8 +156,11 @@ class Growing:
             )
             by_day = SumsByDay(rows, span)
             for answer in SUMMED:
+                if names and answer.name not in names:
+                    continue
                 found[answer.name] = told(by_day.ask(answer))
-                assert found[answer.name] == told(ask(answer, tables)), answer.name
+                if is_compared:
+                    assert found[answer.name] == told(ask(answer, tables)), answer.name
         return found
 
     def kept(self) -> dict[str, set[str]]:
@@ -188,29 +204,31 @@ def test_sums_say_what_the_rows_say_after_each_change(
     days = {(MIDNIGHT + step * DAY).date().isoformat() for step in range(-1, 3)}
     first, second, third, last = sorted(days)
     growing.append(files[0])
-    growing.check()
+    growing.check(names=FEW)
     before = growing.kept()
     growing.append(files[1])
-    growing.check()
+    growing.check(names=FEW)
     assert growing.new_days(before) == {first, second}
     growing.append(files[2])
     growing.append(files[3])
     before = growing.kept()
-    told_before = growing.check()
+    # Both forms of tables are read alike, so all answers are compared for one of them.
+    names = {one.name for one in SUMMED} if form == "delta" else FEW
+    told_before = growing.check(names=names)
     # Each day has rows, and so does each answer.
     assert growing.new_days(before) == {second, third, last}
     assert all(told_before.values())
     assert any("orders" in row for row in told_before["batches"])
     # The second time, nothing is computed.
     kept = growing.kept()
-    assert growing.check() == told_before
+    assert growing.check(names=names, is_compared=False) == told_before
     assert growing.kept() == kept
     before = growing.kept()
     run = growing.append(files[4])
-    assert growing.check() != told_before
+    assert growing.check(names=names) != told_before
     assert growing.new_days(before) == {first}
     for span in ((second, last), ("2026-11-22T06:00", None)):
-        growing.check(TimeSpan.parse(*span))
+        growing.check(TimeSpan.parse(*span), FEW)
     if form == "delta":
         changed_by_upkeep(growing, run, told_before)
 
@@ -219,16 +237,17 @@ def changed_by_upkeep(growing: Growing, run: str, told_before: dict[str, list[st
     """Analyses are removed, joined, and replaced."""
     out = OutputDirectory(str(growing.out))
     kept = growing.kept()
+    told_before = {name: told_before[name] for name in FEW}
     staging.undo(DeltaTables(out), run)
-    assert growing.check() == told_before
+    assert growing.check(names=FEW) == told_before
     # The sums from before that analysis are valid again.
     assert growing.kept() == kept
     for group in [*to_join(out)]:
         join(out, group)
-    assert growing.check() == told_before
+    assert growing.check(names=FEW) == told_before
     assert growing.new_days(kept)
     retire(out, [*to_retire(out, date(2026, 11, 23))])
-    left = growing.check()
+    left = growing.check(names=FEW)
     assert left != told_before
     assert not any("2026, 11, 22" in row for row in left["chargeback"])
 
@@ -277,7 +296,7 @@ def test_whoever_may_only_read_gets_the_same_answers(
     growing.append(files[1])
     # A file has the name that the directory should have.
     (growing.out / "sums").write_bytes(b"")
-    assert all(growing.check().values())
+    assert all(growing.check(names=FEW).values())
 
 
 @pytest.mark.long
@@ -287,7 +306,7 @@ def test_too_many_sums_are_not_kept(
     monkeypatch.setattr(day_sums, "_MOST_ROWS", 1)
     growing = Growing(spark, tmp_path / "out")
     growing.append(files[0])
-    assert all(growing.check().values())
+    assert all(growing.check(names=FEW).values())
     assert "chargeback" not in growing.kept()
 
 

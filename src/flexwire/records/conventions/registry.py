@@ -102,7 +102,7 @@ def detect(pairs: Iterable[RawHeader] | None) -> list[Candidate]:
     >>> for candidate in detect([(b"retries", b"3"), (b"ce_id", b"7f")])[:2]:
     ...     print(candidate.convention, candidate.supports)
     utf-8 [HeaderEvidence(key='retries', weight=1, reason='1 characters of text'), \
-HeaderEvidence(key='ce_id', weight=2, reason='is named like a CloudEvents attribute')]
+HeaderEvidence(key='ce_id', weight=2, reason='has the name of a CloudEvents attribute')]
     connect [HeaderEvidence(key='retries', weight=1, reason='reads as int: 3')]
     """
     headers = list(pairs or ())

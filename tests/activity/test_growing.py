@@ -126,7 +126,7 @@ def test_a_file_that_shrinks_is_named_and_one_that_is_replaced_is_read(tmp_path:
     os.truncate(file, 100)
     assert poll(captures) == 0
     assert [text.partition(": ")[2] for text in captures.notes] == [
-        f"stopped reading: it was cut off after byte {whole.stat().st_size} was read"
+        f"stopped reading: the file is shorter than the {whole.stat().st_size} bytes read before"
     ]
     other.write_bytes(whole.read_bytes())
     other.replace(file)
@@ -143,7 +143,7 @@ def test_a_file_that_ends_within_a_packet_waits(tmp_path: Path) -> None:
     captures = GrowingCaptures([file])
     before = poll(captures)
     [text] = captures.unfinished()
-    assert text.endswith("bytes at its end are not a complete packet")
+    assert text.endswith("bytes are not a complete packet")
     file.write_bytes(raw)
     assert before + poll(captures) == poll(GrowingCaptures([file]))
     assert captures.unfinished() == captures.notes == []

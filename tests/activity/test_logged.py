@@ -255,5 +255,5 @@ def test_paths_tell_what_they_are(tmp_path: Path) -> None:
     segment = tmp_path / "orders-0"
     segment.mkdir()
     (segment / f"{0:020d}.log").write_bytes(bytes(100))
-    with pytest.raises(CaptureError, match="log segments have no connections"):
+    with pytest.raises(CaptureError, match="log segments contain no connections"):
         open_activity([segment])

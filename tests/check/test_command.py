@@ -81,7 +81,7 @@ def test_what_is_not_there_exits_with_1(specs: Path) -> None:
     )
     assert done.returncode == 1
     assert done.stderr == (
-        "SpecError: none.json: no such file or directory, and not a REV:PATH of git either\n"
+        "SpecError: none.json: no such file or directory, and no such REV:PATH in git\n"
     )
 
 

@@ -67,7 +67,7 @@ def test_a_response_is_read_by_its_api_or_its_request(run: Run) -> None:
     other = _framed(request_payload(HEARTBEAT, 4, make("HeartbeatRequest"), correlation_id=8))
     ran = run("decode", "--frame", answer, "--request", other)
     assert (ran.code, ran.out) == (1, "")
-    assert "has correlation id 7, and the request 8: it answers another" in ran.err
+    assert "correlation id 7 instead of 8, so it belongs to another request" in ran.err
 
 
 def test_records_are_shown_as_records(run: Run) -> None:
@@ -258,8 +258,8 @@ def test_a_frame_that_is_cut_off_shows_what_is_there_and_what_is_missing(
     whole = payload[:-9]
     ran = run(command, "--frame", (len(payload).to_bytes(4, "big") + whole).hex())
     told = (
-        f"its first 4 bytes announce {len(payload)} bytes, {len(whole)} follow; they end in "
-        "MetadataRequest v12 at topics[1].name"
+        f"its first 4 bytes announce {len(payload)} bytes, but {len(whole)} follow; "
+        "the bytes end in MetadataRequest v12 at topics[1].name"
     )
     assert (ran.code, told in ran.err) == (1, True)
     # This is certainly a request.
@@ -277,7 +277,7 @@ def test_a_frame_that_is_cut_off_shows_what_is_there_and_what_is_missing(
     # Without a length, nobody knows how many bytes are missing.
     bare = run(command, "--frame", whole.hex())
     assert "without its length the number of missing bytes is unknown" in bare.err
-    assert "they end in MetadataRequest v12 at topics[1].name" in bare.err
+    assert "the bytes end in MetadataRequest v12 at topics[1].name" in bare.err
 
 
 @pytest.mark.parametrize("command", ["decode", "explain"])
@@ -380,7 +380,7 @@ def test_a_response_that_is_cut_off_is_not_shown_as_a_request(run: Run) -> None:
         data = (len(payload).to_bytes(4, "big") + payload[:cut]).hex()
         ran = run("decode", "--frame", data)
         assert ran.code == 1
-        assert f"its first 4 bytes announce {len(payload)} bytes, {cut} follow" in ran.err
+        assert f"its first 4 bytes announce {len(payload)} bytes, but {cut} follow" in ran.err
         assert "the bytes were read as a request; if they are a response" in ran.err
         assert ran.out == ""
         named = run("decode", "--frame", data, "--api", "Metadata", "-V", "12")

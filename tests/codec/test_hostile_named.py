@@ -122,15 +122,15 @@ HOSTILE = {
     ),
     "a tag given twice": Hostile(
         *("kio, kafka-python: the last wins", TAGS, 2, b"\x02" + b"\x00\x04\x00\x00\x00\x01" * 2),
-        *("_taggedFields", 7, "tag 0 comes after tag 0; tags ascend"),
+        *("_taggedFields", 7, "tag 0 follows tag 0; tags must ascend"),
     ),
     "tags in descending order": Hostile(
         *("kio, kafka-python: taken", TAGS, 2, b"\x02\x09\x00\x00\x04\x00\x00\x00\x01"),
-        *("_taggedFields", 3, "tag 0 comes after tag 9; tags ascend"),
+        *("_taggedFields", 3, "tag 0 follows tag 9; tags must ascend"),
     ),
     "a known tag of the wrong size": Hostile(
         *("kio, kafka-python: not looked at", TAGS, 2, b"\x01\x00\x05\x00\x00\x00\x01\x00"),
-        *("level", 7, "tag 0 declares 5 bytes but its value ends before them"),
+        *("level", 7, "tag 0 declares 5 bytes but its value is shorter"),
     ),
     "a tag whose value is cut off": Hostile(
         *("aiokafka: a shorter value", TAGS, 2, b"\x01\x09\x64abc"),

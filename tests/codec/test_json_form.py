@@ -49,7 +49,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"topics": [3]}, "at topics[0]: expected an object for Topic, got 3"),
     ({"texd": "x"}, "has no field 'texd' in any version; did you mean 'text'?"),
     ({"_unknownTaggedFields": [{"tag": 9}]}, 'expected {"tag": …, "data": …}'),
-    ({"_unknownTaggedFields": [{"tag": "9", "data": ""}]}, "a tag is an integer"),
+    ({"_unknownTaggedFields": [{"tag": "9", "data": ""}]}, "expected an integer as the tag"),
 ]
 
 

@@ -82,7 +82,7 @@ def test_an_error_shows_little_of_a_large_value() -> None:
     with pytest.raises(EncodeError) as caught:
         MadeUp(blob="x" * 1_000_000).encode(1)
     assert len(str(caught.value)) < 200
-    with pytest.raises(JsonFormError, match="beyond a double"):
+    with pytest.raises(JsonFormError, match="out of range for a double"):
         MadeUp.from_json({**MadeUp().to_json(1), "ratio": 10**400}, 1)
 
 
@@ -93,7 +93,7 @@ def test_a_tag_beyond_31_bits_is_refused_but_by_the_lenient_reader() -> None:
         header.decode(raw, 2)
     kept = header.decode(raw, 2, lenient=True)
     assert kept.unknown_tagged_fields == {2**32 - 1: b""}
-    with pytest.raises(EncodeError, match="4294967295 is not a tag"):
+    with pytest.raises(EncodeError, match="got 4294967295"):
         kept.encode(2)
 
 
@@ -194,7 +194,7 @@ def test_specs_that_would_take_for_ever_are_refused() -> None:
     assert message_of(parse_spec(chain(60, twice=False)))().encode(0)
     with pytest.raises(SpecError, match="more than 100 nested structures"):
         message_of(parse_spec(chain(300, twice=False)))
-    with pytest.raises(SpecError, match="more than 10000 others by default"):
+    with pytest.raises(SpecError, match="over 10000 structures by default"):
         message_of(parse_spec(chain(40, twice=True)))
 
 

@@ -84,7 +84,7 @@ def test_records_that_inflate_beyond_bounds_are_not_shown() -> None:
     [
         ("text", "expected records, a batch or base64", "p"),
         ([7], "expected a record, got 7", "p[0]"),
-        ([{"kee": "a"}], "a record has no 'kee'", "p[0]"),
+        ([{"kee": "a"}], "a record has no field 'kee'", "p[0]"),
         ([{"key": 7}], "expected text, null", "p[0].key"),
         ([{"key": {"hex": "0"}}], "expected text, null", "p[0].key"),
         ([{"key": {"base64": 7}}], "expected text, null", "p[0].key"),
@@ -93,7 +93,7 @@ def test_records_that_inflate_beyond_bounds_are_not_shown() -> None:
         ([{"headers": [{"key": None, "value": "a"}]}], "must not be null", "p[0].headers[0].key"),
         ([{"timestamp": "now"}], "timestamp", "p"),
         ({"records": 7}, "expected records, got 7", "p"),
-        ({"records": [], "compresion": "zstd"}, "a batch has no 'compresion'", "p"),
+        ({"records": [], "compresion": "zstd"}, "a batch has no field 'compresion'", "p"),
         ({"records": [], "compression": "zip"}, "does not have 'zip'", "p"),
     ],
 )

@@ -214,7 +214,7 @@ def test_a_path_that_is_too_long_is_an_error_of_the_tap(tmp_path: Path) -> None:
     [
         (b"this is no capture", "neither pcap nor pcapng"),
         (bytes.fromhex("0a0d0d0a1c0000004d3c2b1a01000000ffffffffffffffff1c000000") + b"\6\0\0\0"
-         + (1 << 30).to_bytes(4, "little") + bytes(17 << 20), "a block has more than"),
+         + (1 << 30).to_bytes(4, "little") + bytes(17 << 20), "a block is larger than"),
         (bytes.fromhex("0a0d0d0a1c0000004d3c2b1a01000000ffffffffffffffff1c000000")
          + b"\6\0\0\0\5\0\0\0abcd", "the length of a block is invalid: 5"),
         (b"", "the tap closed the connection"),
@@ -249,6 +249,6 @@ def test_where_nobody_listens_there_is_an_error(tmp_path: Path) -> None:
     open_files = Path("/proc/self/fd")
     before = len(list(open_files.iterdir()))
     for nobody in (path, tmp_path / "nothing"):
-        with pytest.raises(CaptureError, match="no tap serves its capture here"):
+        with pytest.raises(CaptureError, match="no tap is listening on this socket"):
             LiveCaptures([nobody])
     assert len(list(open_files.iterdir())) == before

@@ -286,13 +286,13 @@ def test_a_request_that_has_no_such_response_says_why() -> None:
     with pytest.raises(
         ArgumentError,
         match=r"^Metadata version 12: only a broker can make the response, "
-        "because Topics of the request is null, which asks for all$",
+        "because Topics in the request is null, which requests all$",
     ):
         error_response(everything, 12, 6)
     assert error_response(everything, 13, 6).encode(13)
-    with pytest.raises(ArgumentError, match="Topics of the request is empty, which asks for all"):
+    with pytest.raises(ArgumentError, match="Topics in the request is empty, which requests all"):
         error_response(message("MetadataRequest")(), 0, 6)
-    with pytest.raises(ArgumentError, match="Results mirrors no list of the request"):
+    with pytest.raises(ArgumentError, match="Results does not correspond to a list in the request"):
         error_response(message("DescribeLogDirsRequest")(topics=[]), 1, 6)
     with pytest.raises(ArgumentError, match=r"^request: expected a request, got 'FetchResponse'$"):
         error_response(message("FetchResponse")(), 12, 6)

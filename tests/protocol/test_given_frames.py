@@ -97,7 +97,7 @@ def test_every_prefix_of_a_frame_is_said_to_be_cut_off_with_the_right_numbers(ap
             if cut < 4:
                 told = f"a frame must begin with a length of 4 bytes, got {cut}"
             else:
-                told = f"its first 4 bytes announce {len(made.payload)} bytes, {cut - 4} follow"
+                told = f"its first 4 bytes announce {len(made.payload)} bytes, but {cut - 4} follow"
                 assert found.payload == made.payload[: cut - 4]
                 assert found.announced == len(made.payload)
             assert told in str(found.error)
@@ -160,7 +160,7 @@ def test_responses_in_a_row_are_paired_by_their_correlation_ids() -> None:
     assert [one.message_name for one in found] == ["HeartbeatResponse", "MetadataResponse"]
     other = response_payload(HEARTBEAT, 4, make("HeartbeatResponse"), correlation_id=3)
     [lost] = read_input_responses(frame(other), match_by_correlation_id(requests))
-    assert "correlation id 3, and the request 1 or 2: it answers another" in str(lost.error)
+    assert "id 3 instead of 1 or 2, so it belongs to another request" in str(lost.error)
 
 
 def test_a_short_response_that_could_be_two_things_says_both() -> None:
@@ -168,7 +168,7 @@ def test_a_short_response_that_could_be_two_things_says_both() -> None:
     answer = response_payload(HEARTBEAT, 0, make("HeartbeatResponse"), correlation_id=1000)
     [found] = read_input_responses(answer, lambda _: (HEARTBEAT, 0))
     assert "announce 1000 bytes, 2 follow" in str(found.error)
-    assert "without a length before it, it would be a whole HeartbeatResponse" in str(found.error)
+    assert "without a length, the bytes are a complete HeartbeatResponse" in str(found.error)
     [bare] = read_input_responses(answer, lambda _: (HEARTBEAT, 0), has_length=False)
     assert bare.whole is not None
 

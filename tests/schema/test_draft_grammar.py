@@ -125,7 +125,7 @@ REFUSED = [
     (draft(BAR, versionsWithOptional="none"), "the spec has no 'versionsWithOptional'"),
     (draft(BAR, {**BAR, "name": "Baz"}), "tag 1 in Foo is already that of field Bar"),
     (draft(BAR, fields=[{"name": "Bar", "type": "int8", "versions": "0+"}]), "name Bar in Foo"),
-    (draft({**BAR, "nullable": True}), "type int8 has no null; remove 'nullable'"),
+    (draft({**BAR, "nullable": True}), "type int8 cannot be null; remove 'nullable'"),
     (draft({**BAR, "versions": "0+"}), "unknown key 'versions' in the field"),
     (draft({**BAR, "taggedVersions": "0+"}), "unknown key 'taggedVersions'"),
     (draft(flexibleVersions="9+"), "unknown key 'flexibleVersions' in the spec"),

@@ -112,7 +112,7 @@ def test_an_older_spec_without_flexible_versions_gets_them() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (RESPONSE.replace("500", "17"), "KIP-636 leaves it alone, due to KAFKA-9577"),
+        (RESPONSE.replace("500", "17"), "KIP-636 excludes this API because of KAFKA-9577"),
         (RESPONSE.replace('"0-3"', '"none"'), "no version is valid"),
         (REQUEST, "the RPC has no error code"),
         ('{"type": "data", "name": "D", "validVersions": "0", "flexibleVersions": "none"}', "nei"),

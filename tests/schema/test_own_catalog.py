@@ -131,7 +131,7 @@ def test_what_it_lacks_is_an_error_that_names_it(tmp_path: Path, own: Path) -> N
 
 def test_where_there_is_no_catalog_nothing_changes(tmp_path: Path) -> None:
     before = catalog()
-    with pytest.raises(SpecError, match="no catalog of specs"):
+    with pytest.raises(SpecError, match="no spec catalog"):
         use_catalog(tmp_path)
     assert catalog() is before
 
@@ -164,9 +164,7 @@ def test_the_variable_names_it_for_a_whole_process(own: Path) -> None:
     missing = run(
         "import flexwire; flexwire.message('FetchRequest')", **{VARIABLE: str(own.parent)}
     )
-    assert "no catalog of specs (No such file or directory); FLEXWIRE_CATALOG names it" in (
-        missing.stderr
-    )
+    assert "no spec catalog (No such file or directory), from FLEXWIRE_CATALOG" in (missing.stderr)
 
 
 @pytest.mark.slow

@@ -148,7 +148,7 @@ def test_a_git_revision_is_read_as_it_was(tmp_path: Path, monkeypatch: pytest.Mo
     assert names(alone) == [("FooRequest.json", False)]
     for path, reason in {
         "HEAD:nothing": r"no specs here",
-        "nowhere:clients": "git cannot read it: fatal: Not a valid object name",
+        "nowhere:clients": "git cannot read the path: fatal: Not a valid object name",
         "--help:clients": "no such file or directory",
         ":clients": "no such file or directory",
         "HEAD": "no such file or directory",
@@ -160,7 +160,7 @@ def test_a_git_revision_is_read_as_it_was(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("none.json", None, "no such file or directory, and not a REV:PATH of git"),
+        ("none.json", None, "no such file or directory, and no such REV:PATH in git"),
         ("a.jar", b"PK", "cannot be read: File is not a zip file"),
         ("a\0b", None, "no such file|cannot be read"),
     ],

@@ -184,7 +184,7 @@ def test_an_api_key_has_a_name_for_every_version(imported: Catalog) -> None:
     ("name", "version", "release", "reason"),
     [
         ("Grows", 3, None, "Grows has no version 3; released are 0-2"),
-        ("Grows", 2, OLD, f"Grows has no version 2 in {OLD}; valid there are 0-1"),
+        ("Grows", 2, OLD, f"Grows has no version 2 in {OLD}; the valid versions are 0-1"),
         ("ListThings", 1, OLD, f"ListThings is not in {OLD}; it is in {NEW}"),
         ("Grows", 0, "3.0.0-rc", f"no release '3.0.0-rc' in the catalog; the nearest is {NEW}"),
         ("Grows", 0, "x", f"no release 'x' in the catalog; it has {OLD}, {NEW}"),
@@ -247,7 +247,7 @@ def test_a_faulty_release_writes_nothing(source: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "name", "valid", "reason"),
     [
-        (f"{NEW}/raft", "Grows", "0", "Grows is there twice in 3.0.0"),
+        (f"{NEW}/raft", "Grows", "0", "Grows appears twice in 3.0.0"),
         (f"{NEW}/clients", "Open", "0+", "validVersions 0[+] has no end"),
         ("nightly/clients", "Grows", "0", "not a release's name"),
     ],
@@ -274,14 +274,14 @@ def test_flexibility_that_depends_on_the_release_is_refused(tmp_path: Path) -> N
     root = tmp_path / "specs"
     put(root, "1.0.0/m", "A", "0-1")
     put(root, "1.1.0/m", "A", "2", flexibleVersions="none")
-    with pytest.raises(SpecError, match="A v1: the specs disagree whether it is flexible"):
+    with pytest.raises(SpecError, match="A v1: the specs disagree on whether it is flexible"):
         import_specs(root, tmp_path / "out")
 
 
 def test_a_place_without_specs_or_catalog_is_refused(tmp_path: Path, source: Path) -> None:
     with pytest.raises(SpecError, match="no such file or directory"):
         import_specs(tmp_path / "nowhere", tmp_path / "out")
-    with pytest.raises(SpecError, match="no catalog of specs"):
+    with pytest.raises(SpecError, match="no spec catalog"):
         Catalog(tmp_path / "nowhere")
     (tmp_path / "index.json").write_text("[]", encoding="utf-8")
     with pytest.raises(SpecError, match="not a catalog's index"):

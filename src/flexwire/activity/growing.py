@@ -110,7 +110,7 @@ class GrowingCaptures:
             with suppress(StorageError):
                 left = 0 if file.is_over else _size(file.path) - file.whole.end
                 if left > 0:
-                    texts.append(f"{file.path}: {left} bytes at its end are not a complete packet")
+                    texts.append(f"{file.path}: the last {left} bytes are not a complete packet")
         return texts
 
     def _list(self, *, must_exist: bool) -> dict[Path, None]:
@@ -136,7 +136,7 @@ class GrowingCaptures:
             file = _GrowingFile(path, (status.st_dev, status.st_ino), WholeBlocks(str(path)))
             self._files[path] = file
         elif status.st_size < file.whole.end and not file.is_over:
-            self._give_up(file, f"it was cut off after byte {file.whole.end} was read")
+            self._give_up(file, f"the file is shorter than the {file.whole.end} bytes read before")
         if file.first_us is None and not file.is_over and status.st_size:
             self._begin(file, status.st_size)
 

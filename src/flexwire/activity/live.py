@@ -49,7 +49,7 @@ class LiveCapture:
             self._connection.connect(self.path)
         except OSError as error:
             self._connection.close()
-            reason = f"no tap serves its capture here: {error.strerror or error}"
+            reason = f"no tap is listening on this socket: {error.strerror or error}"
             raise CaptureError(reason, source=self.path) from error
         self._connection.setblocking(False)
 
@@ -93,7 +93,7 @@ class LiveCapture:
         if self._whole.damage is not None:
             self._give_up(f"stopped reading: {self._whole.damage}")
         elif len(self._data) - size > MAX_BLOCK_BYTES:
-            self._give_up(f"stopped reading: a block has more than {MAX_BLOCK_BYTES:,} bytes")
+            self._give_up(f"stopped reading: a block is larger than {MAX_BLOCK_BYTES:,} bytes")
         if not size:
             return
         with io.BytesIO(self._data[:size]) as content:

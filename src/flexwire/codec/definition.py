@@ -247,7 +247,7 @@ class Definition:
             self.decode_reference(data, version, offset, encoding=encoding)
             raise ExecutorsDisagreeError(
                 f"{self.name} v{version}, {encoding.value}: "
-                "generated code refused bytes that decode"
+                "the generated code refused bytes that the reference executor decodes"
             ) from error
 
     def _decoder(

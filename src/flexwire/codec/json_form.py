@@ -195,7 +195,9 @@ def _renamed(obj: dict[str, Any], names: Mapping[str, str], path: list[str]) -> 
     """Return an object with the field names of this release."""
     for name in obj:
         if names.get(name) in obj:
-            raise _error(f"{name!r} is {names[name]!r} of another release; give one of them", path)
+            raise _error(
+                f"{name!r} is another release's name for {names[name]!r}; give only one name", path
+            )
     return {names.get(name, name): value for name, value in obj.items()}
 
 
@@ -209,7 +211,7 @@ def _read_unknown(obj: Any, path: list[str]) -> dict[int, bytes]:
             raise _error(f'expected {{"tag": …, "data": …}}, got {short(item)}', here)
         tag = item["tag"]
         if type(tag) is not int:
-            raise _error(f"a tag is an integer, not {short(tag)}", here)
+            raise _error(f"expected an integer as the tag, got {short(tag)}", here)
         if tag in values:
             raise _error(f"tag {tag} appears twice", here)
         values[tag] = _base64(item["data"], here)
@@ -229,7 +231,7 @@ def _read_scalar(obj: Any, kind: Type, path: list[str]) -> Any:
         try:
             return float(obj)
         except OverflowError:
-            raise _error(f"{short(obj)} is beyond a double", path) from None
+            raise _error(f"{short(obj)} is out of range for a double", path) from None
     wanted = {Boolean: bool, Integer: int, String: str}[type(kind)]
     if type(obj) is not wanted:
         raise _error(f"expected a {kind.name.lower()}, got {short(obj)}", path)

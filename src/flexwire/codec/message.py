@@ -91,7 +91,7 @@ class Message(MessageStruct, gc=False):
         offset = to_int(offset, "offset")
         if not 0 <= offset <= len(raw):
             raise DecodeError(
-                f"there is no byte {offset} in {len(raw)} bytes",
+                f"expected an offset from 0 to {len(raw)}, got {offset}",
                 message=cls.entry.name,
                 version=version,
             )

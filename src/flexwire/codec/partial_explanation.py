@@ -102,7 +102,7 @@ class _CutReader(ExplainingReader):
 
     def _cut_off(self) -> _CutOffError:
         path = format_path(self.path)
-        return _CutOffError("the bytes end in this field", path=path, offset=self.position)
+        return _CutOffError("the bytes end within this field", path=path, offset=self.position)
 
 
 def _form(annotations: Sequence[Annotation]) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def find_api(text: str) -> CatalogEntry:
         return request_entries(key)[0]
     hint = nearest(stem, names)
     if hint.startswith("known"):
-        hint = "'flexwire schema list Request' lists them"
+        hint = "'flexwire schema list Request' lists all APIs"
     raise UnknownMessageError(f"no API {short(text)}; {hint}")
 
 

@@ -83,15 +83,15 @@ def _field(
     return CredentialField(message_name, tuple(path.split(".")), reason, if_secret, if_quoting)
 
 
-_TOKEN = "a SASL token: with PLAIN the password itself, with SCRAM enough to guess it offline"  # noqa: S105  # this is a reason, not a password
+_TOKEN = "a SASL token contains the password (PLAIN), or enough to guess it offline (SCRAM)"  # noqa: S105  # this is a reason, not a password
 _HMAC = "the HMAC of a delegation token is enough to log in"
-_SCRAM = "a SCRAM server stores salt and salted password, which are enough to guess offline"
-_REPLY = "a mechanism's answer to a token may quote the token"
-_METADATA = "the cluster's metadata: keys of SCRAM, and all configurations"
-_CONFIG = "a configuration may be a password or a key"
-_QUOTE = "a broker quotes the value that it refuses, and a plug-in may say anything"
+_SCRAM = "the salt and the hashed password of a SCRAM user are enough to guess the password offline"
+_REPLY = "the broker's response to a SASL token can quote the token"
+_METADATA = "the cluster's metadata contains SCRAM keys and all configurations"
+_CONFIG = "a configuration can be a password or a key"
+_QUOTE = "a broker quotes the value that it refuses, and a plug-in can return any text"
 _TOPOLOGY = "a broker keeps the topology of an earlier request, and quotes it in later responses"
-_ENVELOPE = "another message, forwarded whole, whatever it carries"
+_ENVELOPE = "a complete forwarded message, which can contain any credential"
 
 CREDENTIALS: Final = (
     _field("SaslAuthenticateRequest", "AuthBytes", _TOKEN),

@@ -16,30 +16,31 @@ UNKNOWN_SERVER_ERROR
 NONE
     Nothing failed.
 OFFSET_OUT_OF_RANGE
-    The partition has no record at this offset: retention removed it, or nobody wrote it yet. A
-    consumer follows auto.offset.reset.
+    The partition has no record at this offset: retention removed the record, or no record has been
+    written there yet. A consumer follows auto.offset.reset.
 CORRUPT_MESSAGE
     A record batch is damaged: its crc, size or layout is wrong. Old brokers also return
     this code for a record without a key in a compacted topic.
 UNKNOWN_TOPIC_OR_PARTITION
-    This broker knows no such topic or partition: it does not exist, is very new, was deleted, or
-    the client may not see it.
+    This broker does not know the topic or partition: it does not exist, it is very new, it was
+    deleted, or the client is not authorized to see it.
 INVALID_FETCH_SIZE
     A fetch asked for an impossible number of bytes.
 LEADER_NOT_AVAILABLE
     The partition has no leader right now: a leader is being elected, or all replicas are down.
 NOT_LEADER_OR_FOLLOWER
-    Another broker leads this partition. The client's metadata is old, so it requests new metadata.
+    Another broker leads this partition. The client's metadata is outdated, so the client requests
+    new metadata.
 REQUEST_TIMED_OUT
     The broker did not finish within the timeout of the request. The operation may still have
     happened.
 BROKER_NOT_AVAILABLE
     The required broker is not running, or no broker has this id.
 REPLICA_NOT_AVAILABLE
-    This broker has no copy of the partition to serve. In a Metadata response, this code only means
-    that a replica is down.
+    This broker has no available replica of the partition. In a Metadata response, this code only
+    means that a replica is down.
 MESSAGE_TOO_LARGE
-    A record batch is larger than max.message.bytes of the topic. Make batches smaller, or raise the
+    A record batch is larger than the topic's max.message.bytes. Make batches smaller, or raise the
     limit.
 STALE_CONTROLLER_EPOCH
     A request came from a controller that another controller has replaced.
@@ -49,66 +50,70 @@ NETWORK_EXCEPTION
     The connection ended before the response arrived. Clients report this code themselves; brokers
     do not send it.
 COORDINATOR_LOAD_IN_PROGRESS
-    This broker has just become the coordinator, and still reads its state from its log.
+    This broker has just become the coordinator, and is still loading the coordinator's state from
+    an internal topic.
 COORDINATOR_NOT_AVAILABLE
-    There is no coordinator right now: its internal topic is being created, or a partition of this
-    topic has no leader.
+    There is no coordinator right now: the coordinator's internal topic is being created, or a
+    partition of this topic has no leader.
 NOT_COORDINATOR
-    Another broker coordinates this group or transactional id. FindCoordinator names that broker,
-    and clients use it.
+    Another broker coordinates this group or transactional id. Clients find that broker with a
+    FindCoordinator request.
 INVALID_TOPIC_EXCEPTION
-    No topic can have this name, or it is an internal topic that clients must not change.
+    The topic name is invalid, or belongs to an internal topic that clients must not change.
 RECORD_LIST_TOO_LARGE
     The batches for a partition are larger than the size limit of a log segment (segment.bytes).
 NOT_ENOUGH_REPLICAS
     Fewer replicas are in sync than min.insync.replicas requires. Nothing was written.
 NOT_ENOUGH_REPLICAS_AFTER_APPEND
-    The records were written, then fewer replicas were in sync than min.insync.replicas requires. A
-    retry writes these records twice, unless the producer is idempotent.
+    The records were written, but then fewer replicas were in sync than min.insync.replicas
+    requires. A retry writes these records twice, unless the producer is idempotent.
 INVALID_REQUIRED_ACKS
-    A producer requested acks other than 0, 1 and all.
+    A producer requested acks other than 0, 1 or all.
 ILLEGAL_GENERATION
-    The group has rebalanced, and this member has an old generation. The member joins again.
+    The group has rebalanced, but this member still uses an old generation. The member joins again.
 INCONSISTENT_GROUP_PROTOCOL
-    The member has no assignor or protocol type in common with the others of its group.
+    The member has no assignor or protocol type in common with the other members of its group.
 INVALID_GROUP_ID
-    The group id is empty, or this request does not support such a group.
+    The group id is empty, or this request does not support this kind of group.
 UNKNOWN_MEMBER_ID
     The coordinator has no such member: its session expired, or it left. The client joins again as a
     new member.
 INVALID_SESSION_TIMEOUT
-    The session timeout is not between group.min.session.timeout.ms and group.max.session.timeout.ms
-    of the broker.
+    The session timeout is not between the broker's group.min.session.timeout.ms and
+    group.max.session.timeout.ms.
 REBALANCE_IN_PROGRESS
-    The group is assigning its partitions again, and the member must rejoin. Clients rejoin by
-    themselves; this code is part of every rebalance.
+    The group is assigning its partitions again, and the member must rejoin. Clients rejoin
+    automatically. This code is part of every rebalance.
 INVALID_COMMIT_OFFSET_SIZE
-    A commit of offsets is too large to be stored.
+    An offset commit is too large to be stored.
 TOPIC_AUTHORIZATION_FAILED
-    The principal may not do this with the topic; an ACL for it is missing.
+    The principal is not authorized for this operation on the topic. An ACL that allows the
+    operation is missing.
 GROUP_AUTHORIZATION_FAILED
-    The principal may not do this with the group; an ACL for it is missing.
+    The principal is not authorized for this operation on the group. An ACL that allows the
+    operation is missing.
 CLUSTER_AUTHORIZATION_FAILED
-    The principal may not do this with the cluster; an ACL for it is missing.
+    The principal is not authorized for this operation on the cluster. An ACL that allows the
+    operation is missing.
 INVALID_TIMESTAMP
     The difference between a record's timestamp and the broker's clock is greater than the topic
     allows.
 UNSUPPORTED_SASL_MECHANISM
-    The broker does not have this SASL mechanism on the listener; its response lists the mechanisms
-    that it has.
+    The listener does not support this SASL mechanism. The broker's response lists the supported
+    mechanisms.
 ILLEGAL_SASL_STATE
     The broker received a SASL request when it expected none.
 UNSUPPORTED_VERSION
-    The broker does not support this version of the request. The broker's ApiVersions response lists
-    the versions that it reads.
+    The broker does not support this version of the request. The broker's ApiVersions response
+    lists the supported versions.
 TOPIC_ALREADY_EXISTS
     A topic with this name already exists.
 INVALID_PARTITIONS
-    The number of partitions is below 1, or not above the topic's present number.
+    The number of partitions is below 1, or not above the topic's current number of partitions.
 INVALID_REPLICATION_FACTOR
     The replication factor is below 1, or there are too few brokers.
 INVALID_REPLICA_ASSIGNMENT
-    The replica assignment is invalid: a broker is unknown or named twice, or there are too few
+    The replica assignment is invalid: a broker is unknown or listed twice, or there are too few
     brokers.
 INVALID_CONFIG
     The setting does not exist, or does not accept this value.
@@ -116,12 +121,12 @@ NOT_CONTROLLER
     Another node is the active controller. Clients look up the active controller and send the
     request to it.
 INVALID_REQUEST
-    The values of the request do not fit together, or the broker could not read it; its log says
-    why.
+    The values in the request contradict each other, or the broker could not read the request. The
+    broker's log contains the reason.
 UNSUPPORTED_FOR_MESSAGE_FORMAT
     The topic stores its records in an old format that does not support this request.
 POLICY_VIOLATION
-    A rule that the operators of the cluster wrote refuses this topic or setting.
+    A policy that the cluster's operators configured refuses this topic or setting.
 OUT_OF_ORDER_SEQUENCE_NUMBER
     A batch of an idempotent producer skipped sequence numbers: the previous batch was lost.
 DUPLICATE_SEQUENCE_NUMBER
@@ -132,8 +137,8 @@ INVALID_PRODUCER_EPOCH
 INVALID_TXN_STATE
     The state of the transaction does not allow this request.
 INVALID_PRODUCER_ID_MAPPING
-    The transactional id does not belong to this producer id; it may have expired. Initialize the
-    producer again.
+    The transactional id does not belong to this producer id. The transactional id may have
+    expired. Initialize the producer again.
 INVALID_TRANSACTION_TIMEOUT
     The timeout of the transaction is longer than the broker's transaction.max.timeout.ms.
 CONCURRENT_TRANSACTIONS
@@ -141,21 +146,22 @@ CONCURRENT_TRANSACTIONS
 TRANSACTION_COORDINATOR_FENCED
     A transaction marker came from a coordinator that another coordinator has replaced.
 TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    The principal may not use this transactional id; an ACL for it is missing.
+    The principal is not authorized to use this transactional id. An ACL that allows the operation
+    is missing.
 SECURITY_DISABLED
-    The cluster has no authorizer, and so no ACLs.
+    The cluster has no authorizer, and therefore no ACLs.
 OPERATION_NOT_ATTEMPTED
     Another part of the same request failed first, so this part was not tried.
 KAFKA_STORAGE_ERROR
-    The broker's disk with this partition failed. If the partition has another replica, this replica
-    takes over.
+    The disk that contains this partition failed on the broker. If the partition has another
+    replica, that replica takes over.
 LOG_DIR_NOT_FOUND
     The broker has no log directory with this path.
 SASL_AUTHENTICATION_FAILED
     The broker refused the credentials.
 UNKNOWN_PRODUCER_ID
     The broker has forgotten this producer, because all its records were removed or it was inactive
-    for long. Newer clients recover by themselves.
+    for a long time. Newer clients recover automatically.
 REASSIGNMENT_IN_PROGRESS
     The partition is already being moved to other brokers.
 DELEGATION_TOKEN_AUTH_DISABLED
@@ -165,14 +171,15 @@ DELEGATION_TOKEN_NOT_FOUND
 DELEGATION_TOKEN_OWNER_MISMATCH
     Only the owner and the renewers of this delegation token may change it.
 DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-    Delegation tokens are issued only on authenticated connections, and not on those that logged in
-    with such a token.
+    Delegation tokens are issued only on authenticated connections, and only if the client did not
+    log in with a delegation token.
 DELEGATION_TOKEN_AUTHORIZATION_FAILED
-    The principal may not do this with delegation tokens; an ACL for it is missing.
+    The principal is not authorized for this operation on delegation tokens. An ACL that allows the
+    operation is missing.
 DELEGATION_TOKEN_EXPIRED
     The delegation token has expired.
 INVALID_PRINCIPAL_TYPE
-    The cluster does not know this type of principal; "User" is valid.
+    The cluster does not know this principal type. A valid type is "User".
 NON_EMPTY_GROUP
     The group still has members. Stop the members first.
 GROUP_ID_NOT_FOUND
@@ -181,9 +188,9 @@ FETCH_SESSION_ID_NOT_FOUND
     The broker has dropped this fetch session. The client begins another fetch session. A few of
     these errors are normal.
 INVALID_FETCH_SESSION_EPOCH
-    A fetch has the wrong epoch for its session. The client begins another session.
+    A fetch has the wrong epoch for its session. The client begins another fetch session.
 LISTENER_NOT_FOUND
-    The partition's leader has no listener of the same name as the one that received the request.
+    The partition's leader has no listener with the name of the listener that received the request.
 TOPIC_DELETION_DISABLED
     The brokers do not allow topics to be deleted (delete.topic.enable).
 FENCED_LEADER_EPOCH
@@ -192,20 +199,22 @@ UNKNOWN_LEADER_EPOCH
     The client knows of a newer leader than this broker does. The broker will learn of this leader
     soon.
 UNSUPPORTED_COMPRESSION_TYPE
-    This version of the request does not support the batches' codec, such as zstd in old versions.
+    This version of the request does not support the compression of the batches. For example, old
+    versions do not support zstd.
 STALE_BROKER_EPOCH
-    The request is about a broker before its last restart.
+    The broker epoch in the request is from before the broker's last restart.
 OFFSET_NOT_AVAILABLE
     A new leader does not know its high watermark yet.
 MEMBER_ID_REQUIRED
-    This is not a failure. A client that joins a group for the first time gets a member id, and
+    This is not a failure. A client that joins a group for the first time receives a member id, and
     joins again with this id.
 PREFERRED_LEADER_NOT_AVAILABLE
     The preferred leader is down or behind, so another replica leads.
 GROUP_MAX_SIZE_REACHED
     The group has as many members as group.max.size allows.
 FENCED_INSTANCE_ID
-    Another member has joined with the same group.instance.id; give each member its own.
+    Another member has joined with the same group.instance.id. Give each member its own
+    group.instance.id.
 ELIGIBLE_LEADERS_NOT_AVAILABLE
     No replica can become the leader, because all replicas in the ISR are down.
 ELECTION_NOT_NEEDED
@@ -215,26 +224,28 @@ NO_REASSIGNMENT_IN_PROGRESS
 GROUP_SUBSCRIBED_TO_TOPIC
     The group reads this topic, so its offsets for the topic cannot be deleted.
 INVALID_RECORD
-    The broker refuses a record, such as one without a key in a compacted topic; the response names
-    the record and the reason.
+    The broker refuses a record, such as one without a key in a compacted topic. The response
+    identifies the record and contains the reason.
 UNSTABLE_OFFSET_COMMIT
     A transaction that is still open would change this offset. The consumer waits and retries.
 THROTTLING_QUOTA_EXCEEDED
-    The client changes topics faster than its quota allows; it may continue after the throttle time.
+    The client changes topics faster than its quota allows. The client can continue after the
+    throttle time.
 PRODUCER_FENCED
     A newer producer has the same transactional id, so this producer must stop.
 RESOURCE_NOT_FOUND
-    The named resource does not exist, such as a user's SCRAM credentials.
+    The requested resource, such as a user's SCRAM credentials, does not exist.
 DUPLICATE_RESOURCE
-    The request names the same thing twice.
+    The request contains the same resource twice.
 UNACCEPTABLE_CREDENTIAL
-    A SCRAM credential is refused: its name is empty, or its iterations are too few or too many.
+    A SCRAM credential is refused: its user name is empty, or its number of iterations is too low
+    or too high.
 INCONSISTENT_VOTER_SET
     Two controllers disagree about the voters of the quorum.
 INVALID_UPDATE_VERSION
     A feature cannot be changed to this version.
 FEATURE_UPDATE_FAILED
-    The features of the cluster could not be changed; the controller's log says why.
+    The features of the cluster could not be changed. The controller's log contains the reason.
 PRINCIPAL_DESERIALIZATION_FAILURE
     The controller could not read the principal of a forwarded request.
 SNAPSHOT_NOT_FOUND
@@ -242,14 +253,15 @@ SNAPSHOT_NOT_FOUND
 POSITION_OUT_OF_RANGE
     The requested position is beyond the end of the snapshot.
 UNKNOWN_TOPIC_ID
-    This broker knows no topic with this id: it is very new, or was deleted and perhaps created
-    again.
+    This broker knows no topic with this id: the topic is very new, or was deleted and perhaps
+    created again.
 DUPLICATE_BROKER_REGISTRATION
-    A broker with this id is already running; two brokers have the same node.id.
+    A broker with this id is already running. Two brokers have the same node.id.
 BROKER_ID_NOT_REGISTERED
     The controllers know no broker with this id.
 INCONSISTENT_TOPIC_ID
-    The broker has a topic with this name and another id: the topic was deleted and created again.
+    The broker has a topic with this name but a different id: the topic was deleted and created
+    again.
 INCONSISTENT_CLUSTER_ID
     The request is for another cluster: a node or client has the address of the wrong cluster.
 TRANSACTIONAL_ID_NOT_FOUND
@@ -258,13 +270,14 @@ FETCH_SESSION_TOPIC_ID_ERROR
     A fetch session began with topic names and continued with ids, or the reverse. The client begins
     another session.
 INELIGIBLE_REPLICA
-    A leader adds a replica to the ISR that the controller does not allow, because it is fenced or
-    shutting down.
+    A leader tried to add a replica to the ISR, but the controller does not allow this replica,
+    because its broker is fenced or shutting down.
 NEW_LEADER_ELECTED
     This is not a failure. The leader's request succeeded, and another broker now leads the
     partition.
 OFFSET_MOVED_TO_TIERED_STORAGE
-    The records at this offset are now only in remote storage; a follower begins after them.
+    The records at this offset are now only in remote storage. A follower does not fetch these
+    records, and continues with the records in the leader's local log.
 FENCED_MEMBER_EPOCH
     The coordinator has fenced the member. The member gives up its partitions and joins again.
 UNRELEASED_INSTANCE_ID
@@ -300,25 +313,27 @@ INVALID_SHARE_SESSION_EPOCH
 FENCED_STATE_EPOCH
     The writer of a share group's state has been replaced.
 INVALID_VOTER_KEY
-    The request reached a controller that is not the intended voter: its id or directory differs.
+    The request reached a controller other than the intended voter: the id or the directory
+    differs.
 DUPLICATE_VOTER
     The controller is already a voter of the quorum.
 VOTER_NOT_FOUND
-    No such controller votes in the quorum.
+    This controller is not a voter of the quorum.
 INVALID_REGULAR_EXPRESSION
-    The broker cannot read the pattern for topics as a regular expression.
+    The broker cannot parse the topic pattern as a regular expression.
 REBOOTSTRAP_REQUIRED
-    The client's metadata is too old to use; it starts again from its bootstrap servers.
+    The client's metadata is too old to use. The client starts again from its bootstrap servers.
 STREAMS_INVALID_TOPOLOGY
     The broker refuses the topology of a Streams application.
 STREAMS_INVALID_TOPOLOGY_EPOCH
     The epoch of a Streams topology is not valid at this point.
 STREAMS_TOPOLOGY_FENCED
-    The Streams group uses a newer topology; this member runs an old topology.
+    The Streams group uses a newer topology than this member.
 SHARE_SESSION_LIMIT_REACHED
-    The broker has reached its limit of share sessions; wait for one to end.
+    The broker has reached its limit of share sessions. Retry after another share session has
+    ended.
 GROUP_DELETION_FAILED
-    The group could not be deleted; the coordinator's log says why.
+    The group could not be deleted. The coordinator's log contains the reason.
 STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED
     The description of a Streams topology could not be stored.
 CONTROLLER_ID_NOT_REGISTERED

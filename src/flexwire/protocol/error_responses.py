@@ -162,7 +162,7 @@ def error_response(request: Message, version: int, code: int) -> Message:
     version, code = to_version(version), to_int(code, "code", bits=_CODE_BITS)
     name, acks = ASKS_FOR_RESPONSE
     if request.entry.name == name and getattr(request, snake_case(acks)) == 0:
-        raise ArgumentError(f"{name} with {acks} 0 has no response, so no error either")
+        raise ArgumentError(f"{name} with {acks} 0 gets no response that could contain an error")
     return _Builder(request, version, code).response()
 
 
@@ -428,7 +428,7 @@ class _Builder:
         if chains is None:
             chains = self._mirrored[place] = self._sources(field, around, path)
         if not chains:
-            self._unknown.append(f"{path} mirrors no list of the request")
+            self._unknown.append(f"{path} does not correspond to a list in the request")
         elements = [one for chain in chains for one in self._elements(around.structure, chain)]
         if (self._api, path) in _ONCE:
             said = self._answered.identity(field)
@@ -462,7 +462,7 @@ class _Builder:
             not values and _applies(_ALL, (self._api, field.name), self._version)
         ):
             empty = "null" if values is None else "empty"
-            self._unknown.append(f"{field.name} of the request is {empty}, which asks for all")
+            self._unknown.append(f"{field.name} in the request is {empty}, which requests all")
         identity = self._asked.identity(field)
         for value in values or ():
             if not field.type.is_struct:

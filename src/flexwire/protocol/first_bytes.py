@@ -43,17 +43,18 @@ _TLS_MAJOR, _TLS_MINORS = 3, range(5)
 _TLS_ADVICE: Final = (
     "If a broker logs this, a client speaks TLS to a listener without TLS: set the client's "
     "security.protocol to PLAINTEXT or SASL_PLAINTEXT, or point it at the port of the TLS "
-    "listener. If a client logs this, swap the two."
+    "listener. If a client logs this, the client expects plaintext from a TLS listener: set its "
+    "security.protocol to SSL or SASL_SSL, or point it at the port of the plaintext listener."
 )
 _ALERT_ADVICE: Final = (
     "If a client logs this, it speaks plaintext to a TLS listener: set its security.protocol to "
     "SSL or SASL_SSL, or point it at the port of the plaintext listener. If a broker logs this, "
-    "a TLS client refuses what a listener without TLS sends."
+    "a TLS client refuses the bytes that a listener without TLS sends."
 )
 _HTTP_REQUEST: Final = (
-    "If a broker logs this, somebody sends HTTP to its port: a health check of a load balancer, a "
-    "monitoring system, a browser or a scanner. Point it elsewhere, or check the port with a TCP "
-    "connection only."
+    "If a broker logs this, a program sends HTTP to the broker's port: the health check of a load "
+    "balancer, a monitoring system, a browser or a scanner. Point that program at another port, "
+    "or check the broker's port only by opening a TCP connection."
 )
 _HTTP_RESPONSE: Final = (
     "If a client logs this, its bootstrap.servers leads to an HTTP server, such as a REST proxy, "
@@ -61,16 +62,17 @@ _HTTP_RESPONSE: Final = (
     "listener."
 )
 _OTHER: Final = (
-    "Find who connects from the address in the log, and point it at the right port; or point the "
-    "Kafka client at a broker's listener."
+    "If a broker logs this, find the program that connects from the address in the log, and point "
+    "that program at the right port. If a client logs this, point the client at a broker's "
+    "listener."
 )
 _PROXY: Final = (
     "A load balancer writes the PROXY protocol's header before the client's bytes. Kafka does not "
-    "read it: switch the PROXY protocol off for this port."
+    "support this header: switch the PROXY protocol off for this port."
 )
 _WORDS: Final = (
-    "Somebody sends a Kafka port a command for ZooKeeper, as old health checks do: point the "
-    "check at ZooKeeper, or remove it."
+    "A program, such as an old health check, sends a ZooKeeper command to a Kafka port. Point the "
+    "program at ZooKeeper, or remove it."
 )
 
 # The protocol that begins with these four bytes (as a string), and the remedy.
@@ -89,22 +91,22 @@ _TEXTS: Final = {
             "TRAC": "TRACE",
         }.items()
     },
-    "PRI ": ("the beginning of HTTP/2, as gRPC uses it", _HTTP_REQUEST),
+    "PRI ": ("the beginning of HTTP/2, which gRPC uses", _HTTP_REQUEST),
     "HTTP": ("the beginning of an HTTP response", _HTTP_RESPONSE),
-    "SSH-": ("the greeting of SSH", _OTHER),
+    "SSH-": ("an SSH greeting", _OTHER),
     "PROX": ("the PROXY protocol, version 1", _PROXY),
     "\r\n\r\n": ("the PROXY protocol, version 2", _PROXY),
     "RTSP": ("the beginning of RTSP", _OTHER),
-    "JRMI": ("the beginning of Java RMI, as JMX uses it", _OTHER),
-    "AMQP": ("the beginning of AMQP, as RabbitMQ speaks it", _OTHER),
+    "JRMI": ("the beginning of Java RMI, which JMX uses", _OTHER),
+    "AMQP": ("the beginning of AMQP, which RabbitMQ uses", _OTHER),
     "EHLO": ("the greeting of an SMTP client", _OTHER),
     "HELO": ("the greeting of an SMTP client", _OTHER),
     "220 ": ("the greeting of an SMTP or FTP server", _OTHER),
     "PING": ("a Redis or NATS command", _OTHER),
     "INFO": ("the greeting of a NATS server, or a Redis command", _OTHER),
     "*1\r\n": ("a Redis command", _OTHER),
-    "<htm": ("a page of HTML", _HTTP_RESPONSE),
-    "<!DO": ("a page of HTML", _HTTP_RESPONSE),
+    "<htm": ("an HTML page", _HTTP_RESPONSE),
+    "<!DO": ("an HTML page", _HTTP_RESPONSE),
     "<?xm": ("XML", _OTHER),
     **{
         word: (f"ZooKeeper's four-letter word {word}", _WORDS)
@@ -120,8 +122,8 @@ _LEFT_OUT: Final = 4
 _TEXT: Final = string.ascii_letters + string.digits + string.punctuation + " \r\n"
 _PRINTABLE: Final = frozenset(_TEXT.encode())
 _STRANGE: Final = (
-    "Look at the address in the log. A peer that speaks another protocol, a proxy that changes the "
-    "bytes, or a reader that lost its place in a stream all look like this."
+    "Check the program at the address in the log. Possible causes are a peer that uses another "
+    "protocol, a proxy that changes the bytes, and a reader that lost its position in a stream."
 )
 _DECIMAL: Final = re.compile(r"-?\d{1,10}|-?\d{1,3}(,\d{3})+")
 _HEX: Final = re.compile(r"0[xX]([0-9A-Fa-f]{1,8})")
@@ -184,10 +186,10 @@ def _text(first: bytes) -> FirstBytes | None:
     meaning = _TEXTS.get(more.to_bytes(PREFIX_LENGTH + 1, "big")[1:].decode("latin-1"))
     if meaning is not None:
         return FirstBytes(
-            f"{meaning[0]}, if librdkafka reports the size: it leaves 4 out", meaning[1]
+            f"{meaning[0]}, if librdkafka reports the size (after subtracting 4)", meaning[1]
         )
     if all(byte in _PRINTABLE for byte in first):
-        return FirstBytes("text, the beginning of no protocol that flexwire knows", _OTHER)
+        return FirstBytes("text that begins no protocol known to flexwire", _OTHER)
     return None
 
 
@@ -200,7 +202,7 @@ def _binary(first: bytes) -> FirstBytes | None:
 def _doubtful(first: bytes) -> str | None:
     """Return another meaning of a frame length of 50 MB or more, if there is one."""
     if first[:3] == _TPKT and first[3]:
-        return "the beginning of RDP (TPKT), as port scanners send it"
+        return "the beginning of RDP (TPKT), which port scanners send"
     if first[:2] == b"\x05\x01" and first[2] == 0:
         return "the greeting of a SOCKS5 client"
     return None
@@ -210,19 +212,20 @@ def _length(first: bytes) -> FirstBytes:
     size = int.from_bytes(first, "big", signed=True)
     key, version = (int.from_bytes(first[at : at + 2], "big") for at in (0, 2))
     if size < 0 or size > SENT_FRAME_LIMIT:
-        what = f"no known beginning; as a length it would be {size:,} bytes"
+        what = f"the beginning of no known protocol; read as a length, {size:,} bytes"
         return FirstBytes(what, _STRANGE)
     what = f"the length of a frame of {size:,} bytes"
     if (other := _doubtful(first)) is not None:
         return FirstBytes(f"{other}, or {what}", _OTHER, is_length=True)
     advice = (
-        f"A broker takes frames of up to {SENT_FRAME_LIMIT:,} bytes (socket.request.max.bytes). "
-        "If it refused this one, its limit is lower: look there before you look at the client."
+        f"By default, a broker accepts frames of up to {SENT_FRAME_LIMIT:,} bytes "
+        "(socket.request.max.bytes). If a broker refused this frame, its limit is lower: check the "
+        "limit before you check the client."
     )
     if key and is_released(key, version):
         advice += (
-            f" If nobody sent that many bytes, the bytes are the header of a "
+            f" If nobody sent a frame of this size, the four bytes begin the header of a "
             f"{request_name(key, version)} "
-            f"v{version} that has no length before it."
+            f"v{version} without a length before it."
         )
     return FirstBytes(what, advice, is_length=True)

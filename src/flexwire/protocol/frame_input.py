@@ -171,8 +171,8 @@ def match_by_correlation_id(requests: Sequence[InputFrame]) -> RequestLookup:
     def find(correlation_id: int) -> tuple[int, int]:
         if correlation_id not in asked:
             raise FrameError(
-                f"the response has correlation id {correlation_id}, and the request {ids}: it "
-                "answers another"
+                f"the response has correlation id {correlation_id} instead of {ids}, so it belongs "
+                "to another request"
             )
         return asked[correlation_id]
 
@@ -195,7 +195,7 @@ def _given(data: bytes, kind: str, read: _Read, *, has_length: bool) -> list[Inp
     *before, last = framed
     if not before and last.is_cut and bare.whole is not None:
         reason = (
-            f"{last.error}; without a length before it, it would be a whole {bare.message_name}"
+            f"{last.error}; read without a length, the bytes are a complete {bare.message_name}"
         )
         return [last._replace(error=FrameError(reason))]
     return framed
@@ -327,7 +327,7 @@ def _ended(frame: InputFrame, last: FirstPart) -> InputFrame:
     else:
         reason = (
             f"the frame is cut off: its first {PREFIX_LENGTH} bytes announce {frame.announced} "
-            f"bytes, {here} follow"
+            f"bytes, but {here} follow"
         )
     if error is not None and not last.is_cut:
         is_whole = frame.announced in {None, here}
@@ -335,7 +335,7 @@ def _ended(frame: InputFrame, last: FirstPart) -> InputFrame:
     if error is not None and here:
         # The first four bytes of the header determine its version.
         version = "" if frame.message_name is None else f" v{error.version}"
-        reason += f"; they end in {error.message}{version} at {error.path}"
+        reason += f"; the bytes end in {error.message}{version} at {error.path}"
     return frame._replace(error=FrameError(reason), is_cut=True)
 
 

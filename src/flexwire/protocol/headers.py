@@ -87,7 +87,8 @@ def request_header_version(
         return header
     if header == 0:
         raise UnknownMessageError(
-            f"KIP-482 numbers no header without client id: api key {api_key} v{version}"
+            "KIP-482 defines no number for a header without a client id, but api key "
+            f"{api_key} v{version} has this header"
         )
     return int(version in _flexible_versions(api_key, MessageType.REQUEST))
 
@@ -243,8 +244,8 @@ def parse_request(payload: bytes) -> RequestFrame:
     """
     if begins_with_length(payload) and not is_released(*_KEY_AND_VERSION.unpack_from(payload)):
         raise FrameError(
-            "not a request: these bytes begin with their own length, as a frame does; the request "
-            f"begins after the first {PREFIX_LENGTH}"
+            "not a request but a frame: these bytes begin with their own length; the request "
+            f"follows the first {PREFIX_LENGTH} bytes"
         )
     return read_request(payload)
 

@@ -46,7 +46,7 @@ def decode_value(
     if not isinstance(key, TypedMessage):
         key = internal_topics.decode_key(internal_topic, _bytes(key, "key"), known_release)
     elif not internal_topic.has_keys:
-        raise refuse("key", f"none, as records of {internal_topic.topic} have none", key)
+        raise refuse("key", f"no key for a record of {internal_topic.topic}", key)
     return internal_topics.decode_value(internal_topic, key, _bytes(value, "value"), known_release)
 
 

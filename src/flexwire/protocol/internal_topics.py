@@ -193,7 +193,7 @@ def decode_value(
 
 def _decode_framed(topic: InternalTopic, value: bytes | None, release: str | None) -> TypedMessage:
     if value is None:
-        raise DecodeError("the value is null, and this topic has no tombstones")
+        raise DecodeError("the value is null, but this topic has no tombstones")
     frame_version, position = read_unsigned_varint(value, 0, len(value))
     if frame_version != _FRAME_VERSION:
         raise DecodeError(f"expected frame version {_FRAME_VERSION}, got {frame_version}", offset=0)

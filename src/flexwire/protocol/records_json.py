@@ -100,7 +100,7 @@ def _encode(form: dict[str, Any], path: str) -> bytes:
     records = header.pop(_RECORDS)
     for name in header:
         if name not in _HEADER:
-            raise JsonFormError(f"a batch has no {name!r}; {_known(_HEADER)}", path=path)
+            raise JsonFormError(f"a batch has no field {name!r}; {_known(_HEADER)}", path=path)
     if not isinstance(records, list):
         raise JsonFormError(f"expected records, got {short(records)}", path=path)
     now = time.time_ns() // 1_000_000
@@ -116,7 +116,7 @@ def _record(form: Any, index: int, now: int, path: str) -> Record:
         raise JsonFormError(f"expected a record, got {short(form)}", path=path)
     for name in form:
         if name not in _RECORD:
-            raise JsonFormError(f"a record has no {name!r}; {_known(_RECORD)}", path=path)
+            raise JsonFormError(f"a record has no field {name!r}; {_known(_RECORD)}", path=path)
     return Record(
         form.get("offset", index),
         form.get("timestamp", now),
@@ -161,7 +161,7 @@ def _bytes(form: Any, path: str) -> bytes | None:
 
 
 def _known(names: frozenset[str]) -> str:
-    return f"it may have {', '.join(camel_case(name) for name in sorted(names))}"
+    return f"the fields are {', '.join(camel_case(name) for name in sorted(names))}"
 
 
 def _header(batch: RecordBatch) -> dict[str, Any]:

@@ -80,19 +80,19 @@ def read_client_metrics(
     except RecordError as error:
         raise _refused(error.reason) from None
     if len(data) > limit:
-        raise _refused(f"{len(data)} bytes of metrics; at most {limit} are read")
+        raise _refused(f"expected at most {limit} bytes of metrics, got {len(data)}")
     library = _library()
     data_read = library.MetricsData()
     try:
         data_read.ParseFromString(data)
     except Exception as error:  # noqa: BLE001 - the kind of error depends on the back end of protobuf
-        raise _refused(f"not metrics of OpenTelemetry: {error}") from None
+        raise _refused(f"not OpenTelemetry metrics: {error}") from None
     held, count = [], 0
     for metric in _metrics(data_read):
         # A metric without a value needs as much memory as one with a value.
         count += max(1, len(metric[2].data_points))
         if count > MOST_POINTS:
-            raise _refused(f"more than {MOST_POINTS} values in one push are not read")
+            raise _refused(f"expected at most {MOST_POINTS} values in one push, got more")
         held.append(metric)
     return [point for metric in held for point in _of_metric(*metric)]
 
@@ -111,7 +111,7 @@ def _library() -> Any:
         return importlib.import_module(_LIBRARY)
     except ImportError:
         raise CodecError(
-            f"client metrics need OpenTelemetry's classes: {remedy('telemetry')}",
+            f"client metrics require the OpenTelemetry classes: {remedy('telemetry')}",
             path=_PLACE,
             message=PUSHES,
         ) from None
@@ -156,7 +156,7 @@ def _of_metric(metric: Any, kind: str, data: Any) -> Iterator[ClientMetric]:
 
 def _int64(count: int) -> int:
     if count > INT64_MAX:
-        raise _refused(f"a count of {count} is beyond {INT64_MAX}")
+        raise _refused(f"expected a count of at most {INT64_MAX}, got {count}")
     return count
 
 

@@ -56,7 +56,7 @@ def release_order(release: str) -> Order:
     """
     match = _RELEASE.fullmatch(release)
     if match is None:
-        reason = "not a release's name; write it like '3.8.0', '3.9.0-rc3' or '4.5.0-SNAPSHOT'"
+        reason = "not a release's name; write a name like '3.8.0', '3.9.0-rc3' or '4.5.0-SNAPSHOT'"
         raise SpecError(reason, source=release)
     major, minor, patch, candidate, preview = match.groups()
     stage = _CANDIDATE if candidate else _PREVIEW if preview else _FINAL
@@ -285,7 +285,7 @@ class CatalogEntry:
                 for version in versions
             ):
                 return self._whole.setdefault(used, narrowed(spec, valid))
-        reason = f"{self.name} has no single spec for {valid} there; give the jars of the release"
+        reason = f"no single spec of {self.name} has versions {valid}; give the release's jars"
         raise SpecError(reason, source=f"release:{release}")
 
     def specs(self) -> tuple[tuple[MessageSpec, Versions], ...]:
@@ -310,7 +310,7 @@ class CatalogEntry:
         if release in self.releases:
             return (
                 f"{self.name} has no version {version} in {release}; "
-                f"valid there are {self.releases[release]}"
+                f"the valid versions are {self.releases[release]}"
             )
         return f"{self.name} is not in {release}; it is in {', '.join(self.releases)}"
 
@@ -445,8 +445,8 @@ class Catalog:
             self._messages: dict[str, dict[str, Any]] = index["messages"]
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             why = (isinstance(error, OSError) and error.strerror) or repr(error)
-            named = f"; {VARIABLE} names it" if str(root) == os.environ.get(VARIABLE) else ""
-            reason = f"no catalog of specs ({why}){named}; write one with 'flexwire schema import'"
+            named = f", from {VARIABLE}" if str(root) == os.environ.get(VARIABLE) else ""
+            reason = f"no spec catalog ({why}){named}; create one with 'flexwire schema import'"
             raise SpecError(reason, source=str(self.root / INDEX)) from None
         self.releases = tuple(self.release_modules)
         self.final_releases = tuple(name for name in self.releases if not is_preview(name))
@@ -514,8 +514,8 @@ class Catalog:
         release = self.release(asked)
         if is_preview(release):
             raise ArgumentError(
-                f"release: give a final release, or none; {release} is a preview, and can still "
-                "change"
+                f"release: expected a final release, got {release}, which is a preview and can "
+                "still change"
             )
         return release
 

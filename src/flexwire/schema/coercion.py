@@ -89,7 +89,7 @@ class Members:
         node = self._nodes.get(key)
         if node is None or isinstance(node, JsonScalar):
             return node
-        self._invalid(key, f"is a scalar, got {_got(node)}")
+        self._invalid(key, f"must be a scalar, got {_got(node)}")
         return None
 
     def _invalid(self, key: str, reason: str) -> None:
@@ -139,7 +139,7 @@ class Members:
         else:
             value = _SPELLINGS.get(node.text.strip())
         if value is None:
-            self._invalid(key, f"is true or false, got {short(node.text)}")
+            self._invalid(key, f"must be true or false, got {short(node.text)}")
         return bool(value)
 
     def choice(self, key: str, names: Sequence[str]) -> str | None:
@@ -163,7 +163,7 @@ class Members:
             reason = (
                 f"cannot be {short(node.text)}; {nearest(node.text, names)}"
                 if isinstance(node, JsonScalar)
-                else f"is a scalar, got {_got(node)}"
+                else f"must be a scalar, got {_got(node)}"
             )
             what = f"an element of {key!r} of {self.what}"
             at = self.text.position(node.offset)
@@ -202,7 +202,7 @@ class Members:
         if not isinstance(node, JsonObject) or not node.members:
             example = '{"0-1": "1", "2+": "2"}'
             got = "an empty object" if isinstance(node, JsonObject) else _got(node)
-            reason = f"{key!r} of {self.what} is an object such as {example}, got {got}"
+            reason = f"{key!r} of {self.what} must be an object such as {example}, got {got}"
             self.refuse("HEADER_VERSIONS_INVALID", reason, key)
             return None
         ranges = [
@@ -227,7 +227,7 @@ class Members:
         spelling = node.text.strip() if isinstance(node, JsonScalar) else ""
         if not _HEADER_VERSION.fullmatch(spelling) or int(spelling) > HIGHEST:
             got = short(node.text) if isinstance(node, JsonScalar) else _got(node)
-            reason = f"{what}: a header version is a number from 0 to {HIGHEST}, got {got}"
+            reason = f"{what}: expected a header version from 0 to {HIGHEST}, got {got}"
             self.text.refuse("HEADER_VERSIONS_INVALID", reason, at, self.position)
             return None
         return versions, int(spelling)

@@ -97,7 +97,7 @@ def editions_of(
         root = text.read(whole=mode != "legacy")
         spec = parse_node(text, root, mode=mode)
         if spec.valid_versions.open_ended:
-            reason = f"the valid versions {spec.valid_versions} have no end; write the last one"
+            reason = f"validVersions {spec.valid_versions} has no end; write the highest version"
             raise text.error(reason, root.offset)
         if spec.name in texts:
             reason = f"message {spec.name} is already that of {texts[spec.name].source}"

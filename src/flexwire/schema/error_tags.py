@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _ERROR_CODE = ("ErrorCode", "int16")
 _ERROR_MESSAGE = ("ErrorMessage", "string")
 # Clients before 2.5 negotiate the version of SASL_HANDSHAKE incorrectly.
-_EXCEPTED = {17: "KIP-636 leaves it alone, due to KAFKA-9577"}
+_EXCEPTED = {17: "KIP-636 excludes this API because of KAFKA-9577"}
 _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
 _FLAT_OBJECT = re.compile(r"\{[^{}]*\}")
 
@@ -204,7 +204,7 @@ class _Edits:
         offset = owner.members["headerVersions"].value.offset
         match = _FLAT_OBJECT.match(self.text.text, offset)
         if match is None:
-            reason = "'headerVersions' holds a comment with a brace; move the comment"
+            reason = "'headerVersions' contains a comment with a brace; move the comment"
             raise self.text.error(reason, offset)
         self.edits.append((*match.span(), json.dumps(headers.texts())))
 
@@ -213,7 +213,7 @@ class _Edits:
         offset = owner.members[key].value.offset
         literal = _LITERAL.match(self.text.text, offset)
         if literal is None:
-            raise self.text.error(f"{key!r} is not a string here; write it as one", offset)
+            raise self.text.error(f"the value of {key!r} is not a string; put it in quotes", offset)
         return literal.span()
 
     def _edited(self) -> str:

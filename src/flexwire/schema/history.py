@@ -76,7 +76,7 @@ class History:
         The spec must have versions, and a highest version.
         """
         if spec.valid_versions.open_ended:
-            reason = f"validVersions {spec.valid_versions} has no end; a release has a highest one"
+            reason = f"validVersions {spec.valid_versions} has no end; write the highest version"
             raise SpecError(reason, source=spec.source)
         self.add_served(release, (module,), [(spec, spec.valid_versions)])
 
@@ -88,7 +88,7 @@ class History:
     ) -> None:
         """Add the next older release, given as specs with the versions for which it uses each."""
         if any(release in spec_in_catalog.serves for spec_in_catalog in self.kept):
-            raise SpecError(f"{self.name} is there twice in {release}", source=served[0][0].source)
+            raise SpecError(f"{self.name} appears twice in {release}", source=served[0][0].source)
         self.modules += [module for module in modules if module not in self.modules]
         previews = is_preview(release)
         for spec, versions in served:
@@ -155,7 +155,7 @@ class History:
         newest = self.kept[0].spec
         for version, serving in self._defaults.items():
             if (version in serving.spec.flexible_versions) != (version in newest.flexible_versions):
-                reason = f"{self.name} v{version}: the specs disagree whether it is flexible"
+                reason = f"{self.name} v{version}: the specs disagree on whether it is flexible"
                 raise SpecError(reason, source=serving.spec.source)
         facts: dict[str, object] = {"module": self.modules[0]}
         if self.modules[1:]:

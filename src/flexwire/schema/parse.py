@@ -151,7 +151,7 @@ class _Parser:
             return members.versions("versionsWithOptional", Versions.NONE)
         # A release has removed a message without versions. Its spec has no other keys.
         if self.mode != "legacy" and valid and "flexibleVersions" not in members:
-            reason = "the spec has no 'flexibleVersions'; write '0+' in a new one"
+            reason = "the spec has no 'flexibleVersions'; write '0+' in a new spec"
             members.refuse("FLEXIBLE_VERSIONS_MISSING", reason, "flexibleVersions")
             return Versions.ALL
         return members.versions("flexibleVersions", Versions.NONE)
@@ -161,7 +161,7 @@ class _Parser:
         # Python would accept letters of other alphabets, and would treat some of them as the same
         # name.
         if not _STRUCT_NAME.fullmatch(name):
-            reason = f"{short(name)} cannot be the name of a class; write letters"
+            reason = f"{short(name)} cannot be the name of a class; use letters"
             members.refuse("NAME_INVALID", reason, "name")
         return name
 
@@ -250,13 +250,13 @@ class _Parser:
     def optional_tag(self, members: Members) -> tuple[int | None, Versions]:
         tag = members.integer("tag", 16, hexadecimal=True)
         if tag is None:
-            reason = f"{members.what} is optional but has no 'tag'; add one"
+            reason = f"{members.what} is optional but has no 'tag'; add a tag"
             members.refuse("TAG_MISSING", reason, "tag")
         elif tag < 0:
             self.negative(members, tag)
         elif not self.flexible:
             reason = (
-                f"{members.what} is optional but the spec has no 'versionsWithOptional'; add them"
+                f"{members.what} is optional but the spec has no 'versionsWithOptional'; add it"
             )
             members.refuse("TAGGED_VERSIONS_MISSING", reason, "versionsWithOptional")
         return tag, self.flexible
@@ -281,7 +281,7 @@ class _Parser:
         tagged = members.versions("taggedVersions", Versions.NONE)
         if tag is None:
             if tagged:
-                reason = f"{members.what} has 'taggedVersions' but no 'tag'; add one"
+                reason = f"{members.what} has 'taggedVersions' but no 'tag'; add a tag"
                 members.refuse("TAG_MISSING", reason, "tag", "taggedVersions")
             return None, tagged
         if tag < 0:
@@ -289,7 +289,7 @@ class _Parser:
         if self.mode == "kip" and "taggedVersions" not in members:
             tagged = self.flexible
         if not tagged:
-            reason = f"{members.what} has a tag but no 'taggedVersions'; add them"
+            reason = f"{members.what} has a tag but no 'taggedVersions'; add this key"
             members.refuse("TAGGED_VERSIONS_MISSING", reason, "taggedVersions", "tag")
         return tag, tagged
 
@@ -305,7 +305,7 @@ class _Parser:
         if key == "nullable":
             nullable = self.flexible
         if nullable and not type_.has_null:
-            reason = f"{members.what}: type {type_} has no null; remove {key!r}"
+            reason = f"{members.what}: type {type_} cannot be null; remove {key!r}"
             members.refuse("TYPE_NOT_NULLABLE", reason, key)
         return nullable
 

@@ -283,7 +283,7 @@ def parse_default(field: FieldSpec, source: str = "<spec>") -> Any:
 
 def _empty(text: str, value: Any) -> Any:
     if text:
-        raise ValueError("only 'null' or nothing can be its default")
+        raise ValueError("the only possible defaults are 'null' and an empty string")
     return value
 
 
@@ -319,7 +319,7 @@ def _double(text: str) -> float:
         return 0.0
     match = _DOUBLE.fullmatch(text.strip())
     if match is None:
-        raise ValueError("not a number as Java writes one")
+        raise ValueError("not a number in Java's notation")
     if "0x" not in match[1].lower():
         return float(match[1])
     try:

@@ -125,7 +125,7 @@ def _read(path: str) -> Iterator[SpecFile]:
         raise _unreadable(path, error) from None
     if colon and revision and not revision.startswith("-"):
         return _from_git(revision, inside)
-    raise SpecError("no such file or directory, and not a REV:PATH of git either", source=path)
+    raise SpecError("no such file or directory, and no such REV:PATH in git", source=path)
 
 
 def _unreadable(path: object, error: Exception) -> SpecError:
@@ -354,7 +354,7 @@ def _git(revision: str, arguments: list[str], standard_input: bytes = b"") -> by
         raise SpecError("git is not installed", source=revision) from None
     except subprocess.CalledProcessError as error:
         reason = error.stderr.decode("utf-8", "replace").strip()
-        raise SpecError(f"git cannot read it: {reason}", source=revision) from None
+        raise SpecError(f"git cannot read the path: {reason}", source=revision) from None
     return process.stdout
 
 
@@ -389,11 +389,11 @@ def read_texts(paths: Paths) -> Iterator[SpecText]:
 def _to_path_list(paths: Paths) -> list[str | os.PathLike[str]]:
     candidates = [paths] if isinstance(paths, str | os.PathLike) else paths
     if not isinstance(candidates, Iterable) or isinstance(candidates, bytes | bytearray | Mapping):
-        raise refuse("paths", "a path or several", paths)
+        raise refuse("paths", "a path or several paths", paths)
     several = list(candidates)
     for path in several:
         if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-            raise refuse("paths", "a str or a Path for each", path)
+            raise refuse("paths", "a str or a Path as each path", path)
     if not several:
         raise refuse("paths", "at least one", paths)
     return several

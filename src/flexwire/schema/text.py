@@ -205,7 +205,7 @@ class _Tokens:
             hint = "; remove the comma before it" if name in "]}" else ""
             raise self._text.error(f"expected a value, got {_got(name, text)}{hint}", offset)
         if depth > MAX_DEPTH:
-            raise self._text.error(f"nested more than {MAX_DEPTH} deep", offset)
+            raise self._text.error(f"nested more than {MAX_DEPTH} levels deep", offset)
         return self._object(offset, depth) if name == "{" else self._array(offset, depth)
 
     def _array(self, offset: int, depth: int) -> JsonArray:
@@ -265,11 +265,11 @@ class _Tokens:
         if character == '"':
             raise self._text.error(*_string_fault(text, offset))
         reasons = {
-            "'": "a string is written in double quotes",
-            "#": "a comment begins with '//'",
+            "'": "a string must be in double quotes",
+            "#": "a comment must begin with '//'",
             "/": "a comment that does not end; close it with '*/'"
             if text.startswith("/*", offset)
-            else "a comment begins with '//'",
+            else "a comment must begin with '//'",
         }
         reason = reasons.get(character, f"unexpected character {character!r}")
         raise self._text.error(reason, offset)
@@ -288,5 +288,5 @@ def _string_fault(text: str, offset: int) -> tuple[str, int]:
     if end == len(text) or text[end] in "\r\n":
         return "a string that does not end on its line", offset
     if text[end] == "\\":
-        return 'no such escape; write one of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX', end
+        return 'unknown escape; write one of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX', end
     return f"a control character in a string; write '\\u{ord(text[end]):04x}'", end

@@ -51,7 +51,7 @@ class TaggedFields(types.Type):
 
     def write(self, writer: Writer, value: Any) -> None:
         if not hasattr(value, "items"):
-            raise writer.error(f"expected values by tag, got {short(value)}")
+            raise writer.error(f"expected a mapping from tags to values, got {short(value)}")
         payloads: dict[int, bytes | bytearray] = {}
         unknown: dict[int, bytes] = {}
         for tag, item in value.items():

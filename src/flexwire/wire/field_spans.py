@@ -42,7 +42,7 @@ class BoundedReader(Reader):
         """Count the elements or fields that are skipped next."""
         self._left -= count
         if self._left < 0:
-            raise self.error(f"more than {self.most} elements come before what was asked for")
+            raise self.error(f"more than {self.most} elements precede the requested fields")
 
 
 class TaggedSpan(NamedTuple):
@@ -196,7 +196,7 @@ class _SpanWalk:
             reader.end = end
             if reader.position != span.end:
                 raise reader.error(
-                    f"tag {header.tag} declares {header.size} bytes but its value ends before them"
+                    f"tag {header.tag} declares {header.size} bytes but its value is shorter"
                 )
 
     def _span(self, header: TagHeader) -> TaggedSpan:

@@ -278,7 +278,9 @@ class Schema(Type):
             self._check_absent(writer, field, value)
         unknown = value.get(UNKNOWN_TAGGED_FIELDS) or {}
         if not isinstance(unknown, Mapping):
-            raise writer.error(f"expected unknown tagged fields by tag, got {short(unknown)}")
+            raise writer.error(
+                f"expected a mapping from tags to unknown tagged fields, got {short(unknown)}"
+            )
         if unknown and not self.flexible:
             raise writer.error(
                 "unknown tagged fields are set, but this version has no tag section in this "
@@ -308,7 +310,7 @@ class Schema(Type):
             return
         writer.path.append(field.json_name)
         lack = "version has no such field" if field.tag is None else "encoding has no tagged fields"
-        raise writer.error(f"this {lack}, and {short(field_value)} is not its default")
+        raise writer.error(f"this {lack}, but {short(field_value)} is not the field's default")
 
     def _write_tagged_fields(
         self, writer: Writer, value: Mapping[str, Any], unknown: Mapping[int, bytes]
@@ -347,7 +349,7 @@ def tagged_fields(fields: Mapping[int, Field] | None, name: str) -> dict[int, Fi
 
 def _tagged(tag: int, field: Field) -> Field:
     if type(tag) is not int or not 0 <= tag <= HIGHEST_TAG:
-        raise ArgumentError(f"{short(tag)} is not a tag: 0 to {HIGHEST_TAG}")
+        raise ArgumentError(f"expected a tag from 0 to {HIGHEST_TAG}, got {short(tag)}")
     return replace(
         to_kind(field, f"the field of tag {tag}", Field), presence=Presence.TAGGED, tag=tag
     )
@@ -389,7 +391,7 @@ class NullableStruct(Type):
         null = not 0 < marker <= HIGHEST_TAG if self.tagged else marker > 0x7F
         if marker not in ((0, 1) if self.tagged else (0xFF, 1)) and not reader.lenient:
             raise reader.error(
-                f"expected the marker of null or of a structure, got {marker}", start
+                f"expected the marker for null or for a structure, got {marker}", start
             )
         reader.annotate(start, "null marker", null)
         return null

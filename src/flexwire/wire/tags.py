@@ -106,10 +106,10 @@ def objection(form: TagForm, tag: int, payload: bytes | bytearray) -> str | None
         return None
     if tag > HIGHEST_TAG_IN_BUFFER:
         return (
-            f"tag {tag} is above {HIGHEST_TAG_IN_BUFFER}, the highest of an optional field buffer"
+            f"tag {tag} is above {HIGHEST_TAG_IN_BUFFER}, the highest in an optional field buffer"
         )
     if not payload:
-        return f"tag {tag} has a value of no bytes, and a length of 0 ends an optional field buffer"
+        return f"tag {tag} has an empty value, but a length of 0 ends an optional field buffer"
     return None
 
 
@@ -154,9 +154,9 @@ def write_tagged_fields(
     payloads = dict(payloads_known)
     for tag, data in unknown.items():
         if type(tag) is not int or tag < 0 or (tag > HIGHEST_TAG and not writer.lenient):
-            raise writer.error(f"{short(tag)} is not a tag: 0 to {HIGHEST_TAG}")
+            raise writer.error(f"expected a tag from 0 to {HIGHEST_TAG}, got {short(tag)}")
         if tag in taken:
-            raise writer.error(f"tag {tag} is a known field's; set the field instead")
+            raise writer.error(f"tag {tag} belongs to a known field; set the field instead")
         if not isinstance(data, bytes):
             raise writer.error(f"unknown tagged field {tag}: expected bytes, got {short(data)}")
         payloads[tag] = data
@@ -186,7 +186,7 @@ def read_tagged_fields(
     reader.path.append("_taggedFields")
     for start, tag, at, size in _HEADERS[form](reader):
         if tag <= previous and not reader.lenient:
-            raise reader.error(f"tag {tag} comes after tag {previous}; tags ascend", start)
+            raise reader.error(f"tag {tag} follows tag {previous}; tags must ascend", start)
         if tag > HIGHEST_TAG and not reader.lenient:
             raise reader.error(f"tag {tag} is above {HIGHEST_TAG}", start)
         if tag in refused:
@@ -240,7 +240,7 @@ def _read_known(reader: Reader, field: TaggedFieldType, tag: int, size: int) -> 
     value = field.type.read(reader)
     reader.end = end
     if reader.position != stop and not reader.lenient:
-        raise reader.error(f"tag {tag} declares {size} bytes but its value ends before them")
+        raise reader.error(f"tag {tag} declares {size} bytes but its value is shorter")
     reader.path[-1] = section
     return value
 
@@ -292,7 +292,7 @@ def _buffer_headers(reader: Reader) -> Iterator[_Header]:
             return
         reader.annotate(at, "optional field size", size)
         if size < 0:
-            raise reader.error(f"an optional field of {size} bytes", at)
+            raise reader.error(f"an optional field has a negative size, {size}", at)
         start = reader.position
         tag = int(reader.unpack(_INT16, "a tag")[0])
         reader.annotate(start, "tag", tag)

@@ -82,7 +82,7 @@ class Boolean(Type):
         start = reader.position
         value = reader.take(1)[0]
         if value > 1 and not reader.lenient:
-            raise reader.error(f"a boolean is 0 or 1, got {value}", start)
+            raise reader.error(f"expected a boolean, 0 or 1, got {value}", start)
         reader.annotate(start, self.name, bool(value))
         return bool(value)
 
@@ -187,7 +187,7 @@ class Uuid(Type):
             raw = value.bytes
         except (AttributeError, OverflowError):
             # Only `object.__setattr__` can create such a UUID.
-            raise writer.error("expected a uuid.UUID, got one without 128 bits") from None
+            raise writer.error("expected a uuid.UUID of 128 bits, got another size") from None
         writer.write(raw)
 
 
@@ -249,7 +249,9 @@ class String(_Sized):
             reader.annotate(start, self.name, None)
             return None
         if length > LONGEST_STRING:
-            raise reader.error(f"a string of {length} bytes; at most {LONGEST_STRING}", start)
+            raise reader.error(
+                f"expected a string of at most {LONGEST_STRING} bytes, got {length}", start
+            )
         at = reader.position
         raw = reader.take(length)
         if reader.lenient:
@@ -278,7 +280,9 @@ class String(_Sized):
             if writer.lenient:
                 # Each malformed byte becomes a U+FFFD, which has three bytes.
                 return
-            raise writer.error(f"a string of {len(raw)} bytes; at most {LONGEST_STRING}")
+            raise writer.error(
+                f"expected a string of at most {LONGEST_STRING} bytes, got {len(raw)}"
+            )
         self._write_length(writer, len(raw), _INT16)
         writer.write(raw)
 

@@ -163,13 +163,13 @@ def test_the_remedy_of_a_version_that_is_too_new_does_not_send_the_client_furthe
     (found,) = judge(older, Conduct("client", (use("Fetch", 13),)), "2.8")
     assert (found.verdict, found.evidence) == ("will break", "does not negotiate")
     assert found.remedy == (
-        "change Config.Version, Config.ApiVersionsRequest so that it speaks Fetch 0-12 (Sarama), "
-        "or upgrade to Sarama 1.46.0 or newer, which uses only versions that the broker offers, "
-        "or keep it on brokers of Kafka 3.1.2 or newer"
+        "change Config.Version, Config.ApiVersionsRequest to a value that allows Fetch 0-12 "
+        "(Sarama), or upgrade to Sarama 1.46.0 or newer, which uses only versions that the broker "
+        "offers, or use the client only with Kafka 3.1.2 or newer"
     )
     (found,) = judge(client(None), Conduct("client", (use("Fetch", 13, "never"),)), "2.8")
-    assert found.remedy.startswith("remove the setting that pins the version, if one does (")
-    assert found.remedy.endswith("), or keep it on brokers of Kafka 3.1.2 or newer")
+    assert found.remedy.startswith("if a setting pins the version, remove that setting (")
+    assert found.remedy.endswith("), or use the client only with Kafka 3.1.2 or newer")
 
 
 def test_the_reason_says_what_is_missing_and_the_remedy_what_to_do() -> None:
@@ -177,7 +177,8 @@ def test_the_reason_says_what_is_missing_and_the_remedy_what_to_do() -> None:
     (found,) = judge(party, Conduct("client", (use("ConsumerGroupHeartbeat", 1),)), "3.4")
     assert found.reason.startswith("Kafka 3.4.1 does not have this API, and a consumer with group")
     assert (
-        found.remedy == "set group.protocol=classic, or keep it on brokers of Kafka 3.7.2 or newer"
+        found.remedy
+        == "set group.protocol=classic, or use the client only with Kafka 3.7.2 or newer"
     )
     assert found.source.startswith("KIP-848, ")
     (found,) = judge(party, Conduct("client", (use("ShareFetch", 0),)), "4.4.0")
@@ -185,7 +186,7 @@ def test_the_reason_says_what_is_missing_and_the_remedy_what_to_do() -> None:
     assert found.remedy == "upgrade the client to a release that speaks ShareFetch 1-2"
     (found,) = judge(party, Conduct("client", (use("ShareFetch", 1),)), "3.9")
     assert "only with unstable.api.versions.enable=true" in found.reason
-    assert found.remedy == "keep it on brokers of Kafka 4.1.2 or newer"
+    assert found.remedy == "use the client only with Kafka 4.1.2 or newer"
 
 
 def test_what_a_client_does_without_is_told_where_nothing_is_against_it() -> None:

@@ -132,9 +132,11 @@ def test_the_table_is_about_kafka_4_as_far_as_it_was_looked_at() -> None:
 def test_what_cannot_be_said_is_to_be_tried_or_captured() -> None:
     tried = refused(Party("billing", None), offered=Versions(0, 3))
     assert tried.verdict == "cannot say"
-    assert tried.remedy.startswith("test it against a broker of Kafka 4.0.2, or upgrade the client")
+    assert tried.remedy.startswith(
+        "test the client against a Kafka 4.0.2 broker, or upgrade the client"
+    )
     unseen = refused(Party("billing", None), offered=None, asked="unseen")
-    assert unseen.remedy.startswith("capture it from the start of a connection")
+    assert unseen.remedy.startswith("capture the client from the start of a connection")
 
 
 def numbers(version: str) -> list[int]:

@@ -47,7 +47,7 @@ def test_a_java_consumer_with_its_defaults_moves_as_it_is() -> None:
         ({"has_user_data": True}, "blocked", "user data"),
         ({"is_unreadable": True}, "blocked", "not in the format"),
         ({"is_unreadable": True, "has_user_data": True}, "blocked", "user data"),
-        ({"members": ()}, "cannot say", "no member names"),
+        ({"members": ()}, "cannot say", "no member reports"),
     ],
 )
 def test_each_trait_alone(change: dict[str, object], verdict: str, words: str) -> None:
@@ -65,7 +65,7 @@ def test_each_trait_alone(change: dict[str, object], verdict: str, words: str) -
         (of("librdkafka", "2.6.1"), "cannot say", "preview"),
         (of("librdkafka", "2.3.0"), "blocked", "lacks the protocol"),
         (of("kgo", "1.18.1"), "blocked", "lacks the protocol"),
-        (of(None, None), "cannot say", "does not name its software"),
+        (of(None, None), "cannot say", "does not report its client software"),
         (of("sarama", "1.46.0"), "cannot say", "sarama"),
         (of("apache-kafka-java", None), "cannot say", "version"),
         (replace(JAVA, assignors=("sticky",)), "moves after a setting", "partition.assignment"),

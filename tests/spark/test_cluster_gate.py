@@ -133,14 +133,18 @@ def test_clients_are_told_what_they_set(captured: Captured) -> None:
         if one.evidence.startswith("configuration")
     }
     answers = "and Kafka 4.4.0 returns INVALID_CONFIG (40)"
-    accepts = "which Kafka 4.4.0 accepts but ignores; the last release that has it is 3.9.2"
+    accepts = (
+        "which Kafka 4.4.0 accepts but ignores; the last release with this configuration is 3.9.2"
+    )
     assert told == {
-        ("creates", "will break", f"it sets {FORMAT} for a topic with CreateTopics, {answers}"),
-        ("replaces", "will break", f"it sets {FORMAT} for a topic with AlterConfigs, {answers}"),
+        ("creates", "will break",
+         f"the client sets {FORMAT} for a topic with CreateTopics, {answers}"),
+        ("replaces", "will break",
+         f"the client sets {FORMAT} for a topic with AlterConfigs, {answers}"),
         ("alters", "will break",
-         f"it sets {CONVERTING} for a topic with IncrementalAlterConfigs, {answers}"),
+         f"the client sets {CONVERTING} for a topic with IncrementalAlterConfigs, {answers}"),
         ("alters", "will do nothing",
-         f"it sets {OLD_FORMAT} for a broker with IncrementalAlterConfigs, {accepts}"),
+         f"the client sets {OLD_FORMAT} for a broker with IncrementalAlterConfigs, {accepts}"),
     }  # fmt: skip
 
 
@@ -156,7 +160,7 @@ def test_the_gates_say_what_the_capture_said(captured: Captured) -> None:
     of_topics = [one for one in audit.cluster if one.gate == "topic configurations"]
     assert {one.subject for one in of_topics} == {FORMAT}
     levels = {one.reason for one in audit.cluster if one.gate == "metadata.version"}
-    assert all(one.startswith("its level is 21") for one in levels)
+    assert all(one.startswith("the level is 21") for one in levels)
 
 
 def test_however_rows_are_cut_and_merged_the_cluster_is_the_same(captured: Captured) -> None:

@@ -147,8 +147,8 @@ def _zookeeper(seen: ClusterSeen, release: str) -> ClusterGate:
     if sent:
         requests = ", ".join(f"{count:,} {api_name(key)}" for key, count in sent.items())
         reason = (
-            f"a controller sent {requests} requests, as in ZooKeeper mode, which {release} "
-            "does not have"
+            f"a controller sent {requests} requests, which belong to ZooKeeper mode; {release} "
+            "has no ZooKeeper mode"
         )
         return ClusterGate(
             release, gate, "will break", subject, "ZooKeeper requests", reason, remedy,
@@ -186,7 +186,7 @@ def _metadata_version(seen: ClusterSeen, release: str) -> ClusterGate:
     source = "KAFKA-18601"
     if not levels:
         reason = (
-            "no broker sent its finalized metadata.version, and no log that contains it was read"
+            "no broker sent its finalized metadata.version, and no log with this version was read"
         )
         remedy = (
             "capture a client that asks for ApiVersions 3 or later, or run kafka-features describe"
@@ -194,12 +194,12 @@ def _metadata_version(seen: ClusterSeen, release: str) -> ClusterGate:
         return ClusterGate(release, gate, "cannot say", gate, "not seen", reason, remedy)
     level = min(levels)
     if level < _LEAST_LEVEL:
-        reason = f"its level is {level}; brokers of {release} need {_LEAST_LEVEL} (3.3-IV3)"
+        reason = f"the level is {level}, but {release} requires {_LEAST_LEVEL} (3.3-IV3) or higher"
         remedy = "kafka-features upgrade --metadata 3.9, while the brokers run 3.9"
         return ClusterGate(
             release, gate, "will break", gate, "level too low", reason, remedy, source=source
         )
-    reason = f"its level is {level}, and {release} accepts {_LEAST_LEVEL} (3.3-IV3) and higher"
+    reason = f"the level is {level}, and {release} accepts {_LEAST_LEVEL} (3.3-IV3) and higher"
     return ClusterGate(
         release, gate, "nothing seen against it", gate, "level", reason, source=source
     )
@@ -220,12 +220,12 @@ def _configurations(seen: ClusterSeen, release: str, kind: ConfiguredKind) -> It
         is_any_gone = True
         of_them = f"{users.count:,} {kind if users.count == 1 else kind + 's'}"
         have = "has" if users.count == 1 else "have"
-        reason = f"{of_them} {have} it set, and {since.first} no longer has it"
+        reason = f"{of_them} {have} this configuration set, which {since.first} no longer has"
         verdict: AuditVerdict = "will do nothing"
         evidence, source = "configuration gone", "KIP-724" if kind == "topic" else ""
         if kind == "topic" and blocks_changes(release):
             verdict, evidence, source = "will break", "configuration blocks changes", "KAFKA-19851"
-            reason += f"; while it is set, {release} rejects any other change to these topics"
+            reason += f"; until it is deleted, {release} rejects any other change to these topics"
         yield ClusterGate(
             release, gate, verdict, name, evidence, reason, _removing(kind, name),
             users.names, users.count, source,
@@ -235,20 +235,21 @@ def _configurations(seen: ClusterSeen, release: str, kind: ConfiguredKind) -> It
     looked_at = seen.described.get(kind, 0)
     if seen.is_whole:
         what = "dynamic configurations" if kind == "broker" else "configurations"
-        reason = (
-            f"the log of the cluster's metadata sets no {what} for {kind}s that {release} lacks"
-        )
+        reason = f"all {what} that the cluster's metadata log sets for {kind}s exist in {release}"
     elif looked_at:
         many = f"{looked_at:,} {kind if looked_at == 1 else kind + 's'}"
         reason = (
-            f"captured DescribeConfigs responses about {many} have no configuration that "
+            f"captured DescribeConfigs responses about {many} contain no configuration that "
             f"{release} lacks"
         )
     else:
         reason = (
             f"neither a DescribeConfigs response about {kind}s nor the cluster's metadata was seen"
         )
-        remedy = f"capture kafka-configs --describe --entity-type {kind}s --all, or read the log"
+        remedy = (
+            f"capture the traffic of kafka-configs --describe --entity-type {kind}s --all, or read "
+            "the log of __cluster_metadata"
+        )
         yield ClusterGate(release, gate, "cannot say", f"{kind}s", "not seen", reason, remedy)
         return
     yield ClusterGate(
@@ -260,9 +261,9 @@ def _removing(kind: ConfiguredKind, name: str) -> str:
     who = "--entity-name TOPIC" if kind == "topic" else "(--entity-default or --entity-name BROKER)"
     command = f"kafka-configs --alter --entity-type {kind}s {who} --delete-config {name}"
     if kind == "broker":
-        return f"remove it from server.properties, or {command}"
+        return f"remove the configuration from server.properties, or run {command}"
     return (
-        f"before the upgrade: {command}; after the upgrade, one command must name all removed "
+        f"before the upgrade: {command}; after the upgrade, one command must delete all removed "
         "configurations"
     )
 
@@ -304,7 +305,7 @@ def _features(seen: ClusterSeen, release: str) -> Iterator[ClusterGate]:
         )
         verdict: AuditVerdict = "nothing seen against it"
         if not levels:
-            reason = f"no broker said whether {feature.name} is finalized"
+            reason = f"no broker reported whether {feature.name} is finalized"
             yield ClusterGate(
                 release,
                 gate,
@@ -318,7 +319,7 @@ def _features(seen: ClusterSeen, release: str) -> Iterator[ClusterGate]:
             )
             continue
         evidence = "finalized"
-        reason = f"its level is {min(levels)}"
+        reason = f"the level of the feature is {min(levels)}"
         if not min(levels):
             evidence = "not finalized"
             reason = (

@@ -192,9 +192,9 @@ def judge_group(traits: GroupTraits) -> GroupJudgement:
     if traits.protocol_type not in {None, "", CONSUMERS}:
         return GroupJudgement(
             "blocked",
-            f"its protocol type is {traits.protocol_type}, and a broker converts only groups of "
+            f"the protocol type is {traits.protocol_type}, but a broker converts only groups of "
             f"type {CONSUMERS}",
-            "you need not do anything: no release changes the protocol of such a group by default",
+            "do nothing: no release changes the protocol of a group of this type by default",
             "KIP-848",
         )
     if traits.has_user_data or traits.is_unreadable:
@@ -203,17 +203,17 @@ def judge_group(traits: GroupTraits) -> GroupJudgement:
     if traits.members:
         judgements += map(_by_library, traits.members)
     else:
-        judgements.append(GroupJudgement("cannot say", "no member names its software"))
+        judgements.append(GroupJudgement("cannot say", "no member reports its client software"))
     return min(judgements, key=lambda judgement: GROUP_VERDICTS.index(judgement.verdict))
 
 
 def _by_assignments(traits: GroupTraits) -> GroupJudgement:
     """Return the verdict about a group whose assignments cannot be converted by a broker."""
-    stop = "and stop all members once, because an empty group always converts"
+    stop = "and stop all members once, because brokers always convert an empty group"
     if not traits.has_user_data:
         return GroupJudgement(
             "blocked",
-            "an assignment is not in the format of consumers, so the broker does not convert the "
+            "an assignment does not have the consumer format, so the broker does not convert the "
             "group",
             f"remove the custom assignor {stop}",
             "KIP-848",
@@ -232,19 +232,19 @@ def _by_library(member: GroupMember) -> GroupJudgement:
     library, numbers = find_software(Party(None, None, None, member.software, member.version))
     support = SUPPORT.get(library or "")
     if library is None:
-        return GroupJudgement("cannot say", "a member does not name its software")
+        return GroupJudgement("cannot say", "a member does not report its client software")
     if support is None:
         return GroupJudgement(
-            "cannot say", f"nothing is known about {library} and the consumer protocol"
+            "cannot say", f"it is not known whether {library} supports the consumer protocol"
         )
     if not numbers:
-        return GroupJudgement("cannot say", f"a member does not name its version of {library}")
+        return GroupJudgement("cannot say", f"a member does not report its version of {library}")
     if numbers < version_numbers(support.works_from):
         has_it = numbers >= version_numbers(support.appears_in)
         return GroupJudgement(
             "cannot say" if has_it else "blocked",
             f"{support.library} {member.version} "
-            + ("has the protocol, but only as a preview" if has_it else "lacks the protocol")
+            + ("supports the protocol only as a preview" if has_it else "lacks the protocol")
             + f" ({support.note})",
             f"upgrade to {support.works_from} or later",
             support.citation,
@@ -268,13 +268,13 @@ def _with_settings(member: GroupMember, support: ProtocolSupport) -> GroupJudgem
         return GroupJudgement(
             "moves after a setting",
             f"{support.library} does not change its protocol by default",
-            f"set {support.setting}, if you want to move",
+            f"set {support.setting} to move the group",
             support.citation,
         )
     return GroupJudgement(
         "moves as it is",
-        f"{support.library} uses the protocol by default from {support.is_default_from} on, and "
-        "nothing was seen against it",
-        f"you need not do anything; with {support.setting} the group moves earlier",
+        f"{support.library} uses the protocol by default in {support.is_default_from} and later, "
+        "and no obstacle was seen",
+        f"do nothing; with {support.setting}, the group moves earlier",
         support.citation,
     )

@@ -275,7 +275,7 @@ _CONTROLLERS = {
     53: "BeginQuorumEpoch: a new leader of the quorum announces itself to the other voters "
     "(KIP-595)",
     54: "EndQuorumEpoch: the leader of the quorum resigns (KIP-595)",
-    70: "ControllerRegistration: a controller registers with the active one (KIP-919)",
+    70: "ControllerRegistration: a controller registers with the active controller (KIP-919)",
     82: "UpdateRaftVoter: a controller tells the quorum its address (KIP-853)",
 }
 # Requests that brokers send to each other on the clients' listener.

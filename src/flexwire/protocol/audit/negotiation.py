@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _UNSTABLE = "unstable.api.versions.enable"
 
 NEVER_ASKED: Final = (
-    "it never sent ApiVersions on the connections that were captured from their start"
+    "the client never sent ApiVersions on the connections that were captured from their start"
 )
 
 
@@ -112,12 +112,12 @@ def judge_without_common_version(party: Party, use: Use, release: str) -> UseVer
     if missing_api is not None and missing_api.outcome == "fails":
         return UseVerdict("will break", evidence, f"{lacks}, and {missing_api.what}")
     if use.asked == "never":
-        reason = f"{lacks}, and {NEVER_ASKED}, so it sends the request anyway"
+        reason = f"{lacks}, and {NEVER_ASKED}, so the client sends the request anyway"
         return UseVerdict("will break", evidence, reason)
     first = heeds_offers_from(party)
     if first:
-        reason = f"before {first}, it ignores the versions that the broker offers"
-        reason = f"{lacks}, and {reason}, so it sends the request anyway"
+        reason = f"before {first}, the client ignores the versions that the broker offers"
+        reason = f"{lacks}, and {reason}, so the client sends the request anyway"
         return UseVerdict("will break", evidence, reason)
     if missing_api is not None:
         reason = (
@@ -125,7 +125,7 @@ def judge_without_common_version(party: Party, use: Use, release: str) -> UseVer
             "whether it does"
         )
         return UseVerdict("cannot say", evidence, f"{lacks}; {reason}")
-    reason = "it is not known whether the client works without it"
+    reason = "it is not known whether the client works without this request"
     return UseVerdict("cannot say", evidence, f"{lacks}, and {reason}")
 
 
@@ -142,7 +142,7 @@ def _what_lacks(use: Use, release: str) -> tuple[str, str]:
     if offered:
         reason = (
             f"Kafka {release} offers versions {offered} of this API, and no release reads both "
-            f"version {use.version} and one of these"
+            f"version {use.version} and one of these versions"
         )
         return reason, "no version in common"
     if read_versions(use.api_key, release):

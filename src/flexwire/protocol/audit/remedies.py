@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from flexwire.parties import Party
     from flexwire.protocol.audit.evidence import Use
 
-_CAPTURE = "capture it from the start of a connection, when it asks for ApiVersions"
+_CAPTURE = "capture the client from the start of a connection, when clients send ApiVersions"
 
 
 def remedy_of(party: Party, use: Use, release: str, *, is_certain: bool) -> tuple[str, str]:
@@ -54,7 +54,7 @@ def remedy_of(party: Party, use: Use, release: str, *, is_certain: bool) -> tupl
 
 
 def _try(release: str) -> str:
-    return f"test it against a broker of Kafka {release}"
+    return f"test the client against a Kafka {release} broker"
 
 
 def _about_missing(party: Party, use: Use, release: str) -> tuple[str, str]:
@@ -66,7 +66,7 @@ def _about_missing(party: Party, use: Use, release: str) -> tuple[str, str]:
             f"upgrade the client to a release that speaks {name_of(use.api_key)} {offered}"
         )
     elif first is not None:
-        steps.append(f"keep it on brokers of Kafka {first} or newer")
+        steps.append(f"use the client only with Kafka {first} or newer")
     if not steps:
         steps = [_try(release)]
     return ", or ".join(steps), "" if missing_api is None else missing_api.citation
@@ -79,14 +79,16 @@ def _about_newer(party: Party, use: Use, release: str) -> str:
     if find_library(party) is None and party.software_name is None:
         steps = _unpinning(party, release)
     else:
-        steps = [f"change {pin.setting} so that it speaks {reads} ({pin.client})" for pin in pins]
+        steps = [
+            f"change {pin.setting} to a value that allows {reads} ({pin.client})" for pin in pins
+        ]
     if first:
         steps.append(
             f"upgrade to {first} or newer, which uses only versions that the broker offers"
         )
     newer = first_release_reading(use)
     if newer is not None:
-        steps.append(f"keep it on brokers of Kafka {newer} or newer")
+        steps.append(f"use the client only with Kafka {newer} or newer")
     return ", or ".join(steps) or _try(release)
 
 
@@ -99,7 +101,7 @@ def _unpinning(party: Party, release: str) -> list[str]:
         return [f"{pin.remedy} ({pin.client})" for pin in pins]
     # The list in the report contains all settings of each client.
     settings = ", ".join(f"{pin.setting.partition(',')[0]} of {_short(pin.client)}" for pin in pins)
-    return [f"remove the setting that pins the version, if one does ({settings})"]
+    return [f"if a setting pins the version, remove that setting ({settings})"]
 
 
 def _upgrade(party: Party, use: Use, release: str) -> tuple[list[str], str]:
@@ -121,8 +123,8 @@ def _upgrade(party: Party, use: Use, release: str) -> tuple[list[str], str]:
     libraries = (other for other in LIBRARIES if other.works_from)
     first = ", ".join(f"{_short(other.library)} {other.works_from}" for other in libraries)
     upgrade = (
-        f"upgrade the client to one of these releases, or to a newer one: {first}; the release "
-        f"must be one that {speaks}"
+        f"upgrade the client to one of these releases or a newer release: {first}; choose a "
+        f"release that {speaks}"
     )
     return [upgrade], ""
 

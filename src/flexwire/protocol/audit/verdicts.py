@@ -77,7 +77,7 @@ def judge_configured(
         since = find_removal(use.kind, use.name, release)
         if since is None:
             continue
-        what = f"it sets {use.name} for a {use.kind} with {api_name(use.api_key)}"
+        what = f"the client sets {use.name} for a {use.kind} with {api_name(use.api_key)}"
         remedy = f"leave {use.name} out of the request"
         if use.kind == "topic":
             reason = f"{what}, and Kafka {release} returns INVALID_CONFIG (40)"
@@ -86,8 +86,8 @@ def judge_configured(
             )
         else:
             reason = (
-                f"{what}, which Kafka {release} accepts but ignores; the last release that "
-                f"has it is {since.last}"
+                f"{what}, which Kafka {release} accepts but ignores; the last release with this "
+                f"configuration is {since.last}"
             )
             yield ConfigurationVerdict(
                 use, "will do nothing", "configuration without effect", reason, remedy, ""
@@ -118,7 +118,7 @@ def judge(
     release = catalog().final_release(release)
     if conduct.role != "client":
         reason = (
-            f"it sends requests that only a {conduct.role} sends, and is upgraded with the brokers"
+            f"the requests show that this is a {conduct.role}, which is upgraded with the brokers"
         )
         return [_whole(conduct, release, UseVerdict("not judged", conduct.role, reason))]
     findings = [
@@ -263,16 +263,16 @@ def _too_old(use: Use) -> UseVerdict:
         return UseVerdict("will break", "offered more", reason)
     if use.offered is None:
         reason = (
-            "the capture has neither an ApiVersions response from the broker nor the start of a "
+            "the capture contains neither an ApiVersions response of the broker nor the start of a "
             "connection"
         )
         if use.asked != "unseen":
-            reason = "it asked for ApiVersions, and the capture lacks the broker's response"
+            reason = "the client sent ApiVersions, but the capture lacks the broker's response"
         return UseVerdict("cannot say", "range not seen", reason)
     if not use.offered:
-        reason = "the broker did not offer this API, and the client sent it anyway"
+        reason = "the broker did not offer this API, but the client sent the request anyway"
         return UseVerdict("will break", "not offered", reason)
-    reason = f"the broker offered only {use.offered}, so the broker may be what limits the client"
+    reason = f"the broker offered only {use.offered}, so the limit may come from the broker"
     return UseVerdict("cannot say", "offered no more", reason)
 
 
@@ -280,10 +280,10 @@ def _too_new(party: Party, use: Use, release: str) -> UseVerdict | None:
     if negotiates(party, use):
         # The client sends the lower of the two maximum versions, and there is a common version.
         return None
-    newer = f"the version is newer than those of Kafka {release}"
+    newer = f"the version is newer than all versions that Kafka {release} reads"
     first = heeds_offers_from(party)
     if first and use.asked != "never":
-        reason = f"{newer}, and before {first}, it ignores the versions that the broker offers"
+        reason = f"{newer}, and before {first}, the client ignores the versions on offer"
         return UseVerdict("will break", "does not negotiate", reason)
     if use.asked == "never":
         reason = f"{newer}, and {NEVER_ASKED}"

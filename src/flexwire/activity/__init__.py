@@ -21,8 +21,8 @@ The laws of this package (tests below `tests/`):
   (`activity/test_activity.py`, `activity/test_logged.py`).
 - Memory is limited: there are limits for the number of connections, and for the topics and waiting
   requests of each connection. Omitted items are counted (`activity/test_activity.py`).
-- A connection is listed only if some of its bytes decode as Kafka, because text of other protocols
-  may be anything, even a password (`activity/test_activity.py`).
+- A connection is listed only if some of its bytes decode as Kafka, because the bytes of other
+  protocols can contain anything, even a password (`activity/test_activity.py`).
 - A counter for a monitoring system never decreases, and the number of series is limited
   (`activity/test_metrics.py`).
 """

@@ -45,7 +45,7 @@ count.
 """
 MOST_WAITING: Final = 256
 """The largest number of a connection's requests that can wait for a response. A further request
-removes the oldest one.
+removes the oldest request.
 """
 
 MOST_CHARACTERS: Final = 256
@@ -78,11 +78,11 @@ class ConnectionActivity:
     and ``response_bytes`` include the length prefixes of frames. They are None for request logs,
     which have no sizes. ``client_id`` is the last client id that was sent. ``principal`` is known
     only from request logs. ``instance_id`` is the client instance id (KIP-714, KIP-1313), in
-    Kafka's text form, from the first frame that has one. ``apis`` contains the number of requests
-    of each API. ``topics`` contains the topics in requests, in the order of their first request,
-    and ``more_topics`` is the number of others. ``closed_by`` and ``is_reset`` say how the
-    connection ended, if this was captured. ``is_open`` is None if this is unknown, as in request
-    logs.
+    Kafka's text form, from the first frame that contains an id. ``apis`` contains the number of
+    requests of each API. ``topics`` contains the topics in requests, in the order of their first
+    request, and ``more_topics`` is the number of other topics. ``closed_by`` and ``is_reset`` say
+    how the connection ended, if this was captured. ``is_open`` is None if this is unknown, as in
+    request logs.
     """
 
     connection: str
@@ -115,7 +115,7 @@ class ConnectionActivity:
     def more_topics(self) -> int:
         """The number of topics that are not in ``topics``.
 
-        It stops at `MOST_COUNTED_TOPICS` in total.
+        The count stops at `MOST_COUNTED_TOPICS` in total.
         """
         return len(self._hashes) - len(self.topics)
 
@@ -186,10 +186,10 @@ class ActivityTable:
     """The facts about all connections, collected from their frames in order of time.
 
     At most ``most`` connections are kept. If there are more, a closed connection is forgotten, or
-    the oldest one if all are open. ``left_out`` is the number of Kafka connections that were
-    forgotten other than by `forget_closed`. ``last_us`` is the latest time of a frame. ``topics``
-    contains the names of topics by id. ``leaving`` is called with each connection that is
-    forgotten.
+    the oldest connection if all are open. ``left_out`` is the number of Kafka connections that
+    were forgotten other than by `forget_closed`. ``last_us`` is the latest time of a frame.
+    ``topics`` contains the names of topics by id. ``leaving`` is called with each connection that
+    is forgotten.
     """
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:

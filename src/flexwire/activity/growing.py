@@ -147,7 +147,7 @@ class GrowingCaptures:
                 part = part_in(content)
             head = None if is_compressed else read_file_head(name)
         except CaptureError as error:
-            # A file with too few bytes to be recognized is one that its writer has just begun.
+            # If a file is too short to be recognized, its writer has just begun to write it.
             if size >= _BEGUN_BYTES and file.path.exists():
                 file.error = error
                 self._give_up(file, error.reason)
@@ -164,7 +164,7 @@ class GrowingCaptures:
     def _check(self, file: _GrowingFile) -> None:
         """Record damage before the first packet.
 
-        If there is none, the packet was not written yet.
+        Without damage, the first packet is not written yet.
         """
         try:
             self._grow(file)
@@ -232,7 +232,7 @@ def _size(path: Path) -> int:
 
 
 def _open_part(path: Path, start: int, stop: int) -> io.BufferedReader:
-    """Open a part of a file, which may grow and change its time during reading."""
+    """Open a part of a file that can grow, and whose time can change, during reading."""
     try:
         file = io.FileIO(path)
     except OSError as error:

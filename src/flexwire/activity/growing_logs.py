@@ -1,10 +1,10 @@
 """Request logs that grow: read the lines that were added since the last time.
 
-A log is read up to its last complete line, and later continues from there. A broker renames a log
-that is full, and begins another one. A log is therefore identified by its number in the file system
-(inode) and not by its name. A renamed file remains open until it was read to its end. A gzip'd log
-that appears later was already read under another name, so only gzip'd logs that exist at the start
-are read.
+A log is read up to its last complete line, and later continues from there. A broker renames a full
+log, and begins another log. A log is therefore identified by its number in the file system (inode)
+and not by its name. A renamed file remains open until it was read to its end. A gzip'd log that
+appears later was already read under another name, so only gzip'd logs that exist at the start are
+read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _Inode = tuple[int, int]
 
 @dataclass(slots=True)
 class _GrowingLog:
-    """A log, and the offset up to which it was read. No other line ends before ``searched``."""
+    """A log, read up to ``end``. No line ends between ``end`` and ``searched``."""
 
     path: Path
     reader: RequestLogReader

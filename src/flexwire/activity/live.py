@@ -30,7 +30,7 @@ _PIECE: Final = 1 << 20
 
 
 class LiveCapture:
-    """The segments that a tap sends after the connection is made, and the numbers of unread bytes.
+    """The segments that a tap sends after flexwire has connected, and the numbers of unread bytes.
 
     Raises `CaptureError` if no process listens on the socket.
     """
@@ -77,7 +77,7 @@ class LiveCapture:
     def _receive(self) -> bytes | None:
         """Return the bytes that arrived.
 
-        They are empty after the tap closed the socket, None before any arrive.
+        The result is empty after the tap has closed the socket, and None if no bytes have arrived.
         """
         try:
             return self._connection.recv(_PIECE)

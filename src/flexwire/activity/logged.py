@@ -1,9 +1,9 @@
 """Convert the lines of request logs to the activity of connections.
 
 A broker writes a line after it has sent the response, so no request waits. A line contains the
-principal of the client, but no sizes. A request that a broker has forwarded to the controller is a
-line of another connection. Such a request is only counted, because the client's own line shows it
-too.
+principal of the client, but no sizes. A request that a broker has forwarded to the controller
+appears as a line of another connection. Such a request is only counted, because the client's own
+line shows it too.
 """
 
 from __future__ import annotations

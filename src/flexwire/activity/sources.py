@@ -94,7 +94,7 @@ class CaptureActivity:
 
 
 class LiveActivity:
-    """The activity that running taps report from the time of the connection."""
+    """The activity that running taps report after flexwire has connected to them."""
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
         self._captures = LiveCaptures(paths)
@@ -154,9 +154,9 @@ def open_activity(paths: Sequence[str | Path], timezone: str = "UTC") -> Activit
     """Return the source for ``paths``: captures, request logs, or sockets of taps.
 
     A directory without captures and logs counts as a directory for future captures. Raises
-    `CaptureError` for a path that does not exist, for several kinds together, and for log segments,
-    which have no connections. Raises `StorageError` for a failed listing, and `ArgumentError` for
-    the time zone.
+    `CaptureError` for a path that does not exist, for several kinds together, and for log
+    segments, which contain no connections. Raises `StorageError` for a failed listing, and
+    `ArgumentError` for an unknown time zone.
     """
     zone = Zone(timezone)
     sockets = [path for path in paths if Path(path).is_socket()]

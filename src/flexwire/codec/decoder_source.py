@@ -94,7 +94,7 @@ class _DecoderEmitter(Emitter):
     # The code below writes the values to return.
 
     def _give(self, schema: Schema, head: str, tail: str, separately: str) -> None:
-        """Write the creation of the object and the return, ``separately`` for two lines."""
+        """Write the creation and use of an object; ``separately`` is the use on its own line."""
         local_names = {
             field.attribute: self.names.local(field.attribute)
             for field in schema.fields
@@ -136,8 +136,8 @@ class _DecoderEmitter(Emitter):
         """Read values one after another into their locals. With ``tags``, also read the next byte.
 
         The lengths, the markers and the byte after the values are read together with the preceding
-        values of fixed width. ``_at`` names the local with their position: "end" right after a
-        string, bytes or numbers, and otherwise "position".
+        values of fixed width. ``_at`` is the name of the local with the current position: "end"
+        right after a string, bytes or numbers, and otherwise "position".
         """
         self._at = "position"
         pending: list[_Fixed] = []

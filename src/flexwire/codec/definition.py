@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Functions = tuple[Callable[[Any], Any], Callable[[Any], bytes]]
 
 PAYS = 2_000
-"""Above this amount of work (in bytes), the use of generated code pays for its generation."""
+"""Above this amount of work (in bytes), generated code saves more time than generating it takes."""
 
 # The cost of a message in addition to its bytes, and the cost of a structure that becomes an
 # object.
@@ -63,7 +63,7 @@ def weight_of(message: object) -> int:
     True
     """
     weight, waiting = 0, [message]
-    # This also ends the recursion.
+    # The limit also ends the loop for a value that contains itself.
     while waiting and weight <= PAYS:
         value: Any = waiting.pop()
         if isinstance(value, MessageStruct):
@@ -200,7 +200,7 @@ class Definition:
         lenient: bool = False,
         encoding: Encoding = Encoding.KAFKA,
     ) -> Any:
-        """Decode the only message in ``data``. Only the lenient reader accepts bytes after it."""
+        """Decode the only message in ``data``. Only the lenient reader accepts additional bytes."""
         if data.__class__ is bytes and encoding is _KAFKA and not lenient:
             # The usual case comes first, because the calls below take as long as decoding a small
             # message.
@@ -232,7 +232,7 @@ class Definition:
         lenient: bool,
         encoding: Encoding = Encoding.KAFKA,
     ) -> tuple[Any, int]:
-        """Decode the message at ``offset``. Return it and the position after it."""
+        """Decode the message at ``offset``. Return the message and the position after its end."""
         if lenient:
             return self.decode_reference(data, version, offset, lenient=True, encoding=encoding)
         key = version if encoding is _KAFKA else (version, encoding)

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     # A `struct` code, and the value that is packed with it.
     _Fixed = tuple[str, str]
 
-# An empty value is not always the default. The reference must judge an empty value that is not a
-# dict, because no structure with such a value equals its default.
+# An empty value is not always the default. The reference executor must handle an empty value that
+# is not a dict, because no structure with such a value equals its default.
 _ANY_UNKNOWN = "unknown or unknown.__class__ is not dict"
 
 
@@ -187,7 +187,7 @@ class _EncoderEmitter(Emitter):
     ) -> None:
         """Write the preceding values of fixed width, and then one value of any type.
 
-        ``null`` says whether the value may be None.
+        ``null`` is true if the value can be None.
         """
         if fixed_code(kind) is not None:
             self._check(kind, value)
@@ -198,7 +198,7 @@ class _EncoderEmitter(Emitter):
         elif isinstance(kind, NullableStruct):
             self._nullable_struct(kind, value, out, fixed, null=null)
         else:
-            assert isinstance(kind, String | Bytes | ArrayType)  # noqa: S101 - there are no others
+            assert isinstance(kind, String | Bytes | ArrayType)  # noqa: S101 - no other types exist
             self._sized(kind, value, out, fixed, null=null and kind.nullable)
 
     def _nullable_struct(

@@ -242,7 +242,7 @@ def _damages(message: type[Message], version: int) -> dict[str, Damage]:
 
 
 def prefix_width(annotation: Annotation) -> int | None:
-    """Return the number of bytes of a length that is not a varint, or None without a length."""
+    """Return the size in bytes of a length that is not a varint, or None if there is no length."""
     kind = annotation.type.removesuffix(" length")
     if not kind.endswith(_SIZED):
         return None

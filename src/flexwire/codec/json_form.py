@@ -2,7 +2,7 @@
 
 Names begin with a lower-case letter. A UUID is base64url without padding, and bytes are base64.
 Records are base64 too, and unknown tagged fields are ``"_unknownTaggedFields": [{"tag": 9, "data":
-"…"}]``. Kafka's converters lose both.
+"…"}]``. Kafka's converters lose records and unknown tagged fields.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _write_scalar(value: Any, kind: Type) -> Any:
         return double_form(float(value))
     if isinstance(kind, Boolean):
         return bool(value)
-    # As in the wire types, True is 1, and integers of another library are accepted.
+    # As in the wire types, True is 1, and the integer types of other libraries are accepted.
     return operator.index(value) if isinstance(kind, Integer) else str(value)
 
 
@@ -81,12 +81,12 @@ def double_form(number: float) -> float | str:
     return next(text for text, special in _NOT_FINITE.items() if str(special) == str(number))
 
 
-# The names of fields in other releases, by structure. Each of them is mapped to the name in this
+# The names of fields in other releases, by structure. Each name is mapped to the name in this
 # release.
 Names = Mapping[str, Mapping[str, str]]
 _NO_NAMES: Names = {}
 _STRUCTS = (Schema, NullableStruct)
-# The largest number of missing fields that an error names.
+# The largest number of missing fields that an error lists.
 _MOST_TOLD = 10
 
 
@@ -98,7 +98,7 @@ def read_json(
     With ``names``, a field may have the name that it has in another release. A field of another
     version is accepted, as in Kafka. It is checked when the message is written. Unlike in Kafka, a
     name that is in no version is an error, because a typing mistake would lose data. If
-    ``defaults`` is true, missing fields get their defaults. Otherwise one error names all missing
+    ``defaults`` is true, missing fields get their defaults. Otherwise one error lists all missing
     fields. Raises `JsonFormError`.
     """
     form = _FormReader(names, defaults)
@@ -110,7 +110,7 @@ def read_json(
 
 @dataclass(slots=True)
 class _FormReader:
-    """Read a form: hold the names of fields, and the fields that are missing so far."""
+    """Read a form, with the names of fields in ``names``, and collect the missing fields."""
 
     names: Names
     defaults: bool
@@ -142,7 +142,7 @@ class _FormReader:
     def missing_text(self) -> str:
         """Return a text about the missing fields.
 
-        The error's path is that of the first missing field.
+        The path in the error is the path of the first missing field.
         """
         reason = "missing, and mandatory in this version"
         if self.count == 1:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 def to_plain(value: Any, kind: Type) -> Any:
     """Convert message structs to mappings wherever the type has a structure.
 
-    Other values stay unchanged, and values are not followed deeper than the type. A list may
-    contain itself, or share its elements so often that visiting all of them would never end.
+    Other values stay unchanged, and values are not followed deeper than the type. A list can
+    contain itself, or contain the same elements so often that a visit to every element would never
+    end.
     """
     if isinstance(kind, NullableStruct):
         kind = kind.schema
@@ -36,7 +37,7 @@ def to_plain(value: Any, kind: Type) -> Any:
 
 
 def _within(place: str, value: Any, kind: Type) -> Any:
-    """Convert the value of a field or at an index. The path of an error begins there."""
+    """Convert the value of a field or at an index. Error paths begin at this field or index."""
     try:
         return to_plain(value, kind)
     except EncodeError as error:

@@ -27,7 +27,7 @@ _KAFKA = Encoding.KAFKA
 
 
 class Message(MessageStruct, gc=False):
-    """A Kafka message as an object. The methods that read and write it take the version.
+    """A Kafka message as an object. The methods that read and write a message require the version.
 
     >>> header = message("RequestHeader").decode(bytes.fromhex("001200030000000700016100"), 2)
     >>> header.client_id, header.encode(version=1).hex()
@@ -86,7 +86,7 @@ class Message(MessageStruct, gc=False):
         lenient: bool = False,
         encoding: Encoding = Encoding.KAFKA,
     ) -> tuple[Self, int]:
-        """Decode the message at ``offset``. Return it and the offset of the bytes after it."""
+        """Decode the message at ``offset``. Return the message and the offset after its end."""
         raw, version = to_bytes(data), to_version(version)
         offset = to_int(offset, "offset")
         if not 0 <= offset <= len(raw):
@@ -151,7 +151,7 @@ class Message(MessageStruct, gc=False):
 
     @classmethod
     def from_json(cls, obj: Any, version: int, *, defaults: bool = False) -> Self:
-        """Return the message in a JSON form. Its fields may have the names of any release.
+        """Return the message in a JSON form. Its fields can have the names of any release.
 
         Every field of the version that is not tagged must be present. With ``defaults``, missing
         fields get the default of their spec. Raises `JsonFormError` with the path of an invalid

@@ -35,7 +35,7 @@ class FirstPart(NamedTuple):
 
     ``form`` is the JSON form of the fields that were read completely, and of the complete elements
     of arrays. If ``is_cut``, the bytes end within a field, and everything before this field is
-    valid. ``explanation.error`` says which field this is, or what is wrong. It is None for a
+    valid. ``explanation.error`` contains this field, or the fault in the bytes. It is None for a
     complete message.
     """
 
@@ -47,11 +47,11 @@ class FirstPart(NamedTuple):
 def explain_cut(
     message: type[Message], data: bytes, version: int, missing: int | None, *, follows: bool = False
 ) -> FirstPart:
-    """Explain the first part of a message. ``missing`` bytes of it are missing after ``data``.
+    """Explain the first part of a message, after which ``missing`` bytes are missing.
 
-    ``missing`` is None if their number is unknown. With ``follows``, other bytes may come after the
-    message in ``data``, and ``explanation.rest`` is the place where they begin. Raises
-    `UnknownMessageError` for a version that is in no release.
+    ``missing`` is None if the number of missing bytes is unknown. With ``follows``, other bytes
+    can follow the message in ``data``, and ``explanation.rest`` is the offset of the first of
+    these bytes. Raises `UnknownMessageError` for a version that is in no release.
     """
     reader = _CutReader(data, missing)
     error: DecodeError | None = None

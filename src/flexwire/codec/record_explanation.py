@@ -1,8 +1,8 @@
 """Explain each byte in a field of records: batches and message sets, in the format's own terms.
 
 The bytes were already read as batches and their crcs were checked, so this module only describes
-where each value is. Compressed records have no bytes of their own here, so they are only counted.
-The command `records dump` shows them.
+where each value is. The field does not contain the bytes of compressed records in readable form,
+so these records are only counted. The command `records dump` shows them.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _fields(fields: dict[str, str], batch: RecordBatch, path: str) -> Iterator[M
 
 
 def _attributes(batch: RecordBatch) -> str:
-    """Return the text about a batch's attributes. It follows the type of the attributes."""
+    """Return the text about a batch's attributes. The text follows the type of the attributes."""
     words = [] if batch.compression is Compression.NONE else [str(batch.compression)]
     if batch.magic:
         words.append(str(batch.timestamp_type))

@@ -137,10 +137,10 @@ def to_uuid(raw: bytes) -> UUID:
 
 
 class _NumberFunctions(dict[int, "Callable[..., Any]"]):
-    """Functions that read or write several values of the same kind in one call, by their number.
+    """Functions that read or write several values of one kind in one call, by number of values.
 
     They are made when they are first used. Functions for many values are not kept, because making
-    one takes little time compared with the values.
+    such a function takes little time compared with processing the values.
     """
 
     def __init__(self, method: str, before: str, code: str, less: int) -> None:
@@ -173,7 +173,7 @@ def unpackers_of_many(code: str, less: int = 0) -> _NumberFunctions:
 
 @cache
 def packers_of_many(before: str, code: str) -> _NumberFunctions:
-    """Return the functions that write values of fixed width, and then a number of numbers."""
+    """Return the functions that write values of fixed width, and then several numbers."""
     return _NumberFunctions("pack", before, code, 0)
 
 
@@ -184,7 +184,7 @@ def packers_of_many(before: str, code: str) -> _NumberFunctions:
 def read_tag(data: bytes, position: int, limit: int, previous: int) -> tuple[int, int, int]:
     """Return the tag and length of a field.
 
-    ``previous`` is the tag before it, or -1 for the first.
+    ``previous`` is the preceding tag, or -1 for the first field.
     """
     tag, size = data[position], data[position + 1]
     if tag < _MORE and size < _MORE:

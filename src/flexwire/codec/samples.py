@@ -55,9 +55,9 @@ def random_message(
     """Return a message whose fields have random values, with unknown tagged fields.
 
     The same seed always results in the same message. Without ``tagged``, fields that are tagged or
-    could be tagged have their defaults. With ``batches``, a field of records has a record batch,
-    and otherwise any bytes. With ``nan``, a double may be NaN, so that the message may not equal
-    itself.
+    could be tagged have their defaults. With ``batches``, a field of records contains a record
+    batch. Otherwise, it contains arbitrary bytes. With ``nan``, a double can be NaN. A message
+    with NaN does not equal itself.
     """
     schema = message.definition.schema(version, encoding)
     floats = (*_FLOATS, math.nan) if nan else _FLOATS
@@ -78,8 +78,9 @@ def filled_message(
 
     Arrays have one element. A string is the name of its field, and a number depends only on that
     name, so that a field has the same value in every version. With ``unknown_tags``, each flexible
-    structure also has two tagged fields that are in no spec. One of them is empty. The other one
-    has the highest tag that Kafka's Java writes, which is one below the maximum.
+    structure also has two tagged fields that are in no spec. One of these tagged fields is empty.
+    The other tagged field has the highest tag that Kafka's Java code writes, which is one below
+    the maximum.
 
     >>> from flexwire.codec import message
     >>> filled_message(message("HeartbeatRequest"), 4).to_json(4)["groupInstanceId"]
@@ -91,15 +92,15 @@ def filled_message(
 
 
 class Boundary(StrEnum):
-    """The boundaries that the values of a message may have."""
+    """The boundaries that the values of a message can have."""
 
     NULL = "null"
     """Every nullable field is null."""
     EMPTY = "empty"
     """Texts, bytes and arrays are empty, numbers are 0, and no value is null."""
     LOWEST = "lowest"
-    """Numbers have the lowest values. Texts and bytes are the longest ones whose length takes one
-    byte."""
+    """Numbers have the lowest values. Texts and bytes have the greatest length that takes one byte.
+    """
     HIGHEST = "highest"
     """Numbers have the highest values. The lengths of texts, bytes, and arrays of numbers take two
     bytes."""
@@ -296,5 +297,5 @@ _HIGHEST_UUID: Final = uuid.UUID(int=2**128 - 1)
 
 
 def is_records(kind: Type) -> bool:
-    """Return whether a field of this type has record batches or message sets."""
+    """Return whether a field of this type contains record batches or message sets."""
     return isinstance(kind, Bytes) and kind.kind == RECORDS.kind

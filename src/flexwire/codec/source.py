@@ -8,8 +8,9 @@ A field may be called ``size``, and a structure may be called ``UUID``. Names ar
 in this order: the names that the source itself needs, locals, and names of the module. If a name is
 already taken, the later name gets a "_".
 
-A structure has a function for a single structure, for all structures in an array, or both. Calling
-a function for each element would take as long as reading or writing a small structure.
+A structure has a function for a single structure, a function for all structures in an array, or
+both functions. Calling a function for each element would take as long as reading or writing a
+small structure.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ class GeneratedModule:
             yield
 
     def call(self, function: str, *arguments: str, before: str = "") -> None:
-        """Add a call. ``before`` is the text for the target of its result."""
+        """Add a call. ``before`` is the text before the call, such as an assignment's target."""
         joined = ", ".join(arguments)
         if self.fits(f"{before}{function}({joined})"):
             self.line(f"{before}{function}({joined})")
@@ -235,7 +236,7 @@ class GeneratedModule:
         return "\n".join([head, *self._lines, ""])
 
     def compile(self, function: str) -> Callable[..., Any]:
-        """Compile the module and return a function. Tracebacks find it through `linecache`."""
+        """Compile the module and return a function. Tracebacks find its source in `linecache`."""
         text = self.text()
         linecache.cache[self.filename] = (
             len(text),

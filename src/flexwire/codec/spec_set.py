@@ -76,9 +76,10 @@ class SpecSet:
 def load_specs(paths: Paths, *, mode: Mode = "strict") -> SpecSet:
     """Read your own message specs from files or from directories of ``*.json`` files.
 
-    ``mode`` says what a valid spec is, as in `flexwire.schema.parse.parse_spec`: "strict" is the
-    input of Kafka's generator, "legacy" also includes that of older releases, "kip" follows KIP-482
-    where it differs, and "draft" is the grammar of the first draft of KIP-482.
+    ``mode`` selects the grammar of specs, as in `flexwire.schema.parse.parse_spec`: "strict" is
+    the grammar of Kafka's generator, "legacy" also includes the grammar of older releases, "kip"
+    follows KIP-482 where the KIP differs from the generator, and "draft" is the grammar of the
+    first draft of KIP-482.
 
     Raises `SpecError`, with file, line and column, for a text that is not a spec, for a name that
     is in two files, and for a version that has no layout.

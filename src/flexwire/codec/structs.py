@@ -32,7 +32,7 @@ _MOST_BY_DEFAULT = 10_000
 
 
 class Origin(Protocol):
-    """The definition that a class belongs to. Another process uses it to find the class."""
+    """The definition that a class belongs to. Another process finds the class through it."""
 
     classes: dict[str, type[MessageStruct]]
     # For each structure, the fields that `repr` never leaves out. The first call of `repr` fills
@@ -46,18 +46,18 @@ class Origin(Protocol):
     def restore(self) -> tuple[Callable[..., MessageStruct], tuple[Any, ...]]:
         """Return a function and its first arguments.
 
-        The name and the values of a structure are the arguments after them.
+        The name and the values of a structure are the remaining arguments.
         """
 
 
 class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
-    """A structure of a message. Its fields are attributes, and equal values make it equal.
+    """A structure of a message. Its fields are attributes. Structures with equal values are equal.
 
     ``unknown_tagged_fields`` maps tags that are not in its spec to their bytes. After lenient
     reading, a key may be above 2**31 - 1: see `flexwire.wire.tags`. Objects can be pickled, even
-    those of a release's layout or of your own specs. Evaluating the result of `repr` creates an
-    equal object. `repr` leaves out defaults, except for fields that are in every version and have
-    no default in their spec, because partition 0 is just one of many partitions.
+    objects with a release's layout and objects of your own specs. Evaluating the result of `repr`
+    creates an equal object. `repr` leaves out defaults, except for fields that are in every
+    version and have no default in their spec, because partition 0 is just one of many partitions.
     """
 
     definition: ClassVar[Origin]
@@ -73,8 +73,8 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
     def of(cls, /, **fields: Any) -> Self:
         """Make an object from simple values. At any depth, structures may be mappings or objects.
 
-        The names are Python attribute names. The class itself accepts mappings too, and writes
-        them, but keeps them as mappings, so that the object does not equal the decoded one. Raises
+        The names are Python attribute names. The class itself also accepts and writes mappings,
+        but does not convert them, so that the object does not equal the decoded object. Raises
         `ArgumentError` with the path of a name that is not a field, and the most similar name.
 
         >>> from flexwire.codec import message
@@ -133,7 +133,7 @@ def structs_at(struct: Any, path: Sequence[str]) -> Iterator[tuple[Any, ...]]:
 
 
 def _object_of(cls: type[MessageStruct], fields: Mapping[Any, Any], path: str) -> Any:
-    """Make an object of a class from mappings at any depth. ``path`` is for errors."""
+    """Make an object of a class from mappings at any depth. ``path`` is used in errors."""
     attributes = cls.definition.fields[cls.__name__]
     values = {}
     for name, value in fields.items():

@@ -1,6 +1,6 @@
 """Frames, requests, responses and conversations: Kafka's protocol without sockets.
 
-A connection consists of two streams of frames, and a frame does not say which kind it is. This
+A connection consists of two streams of frames, and a frame does not show its own kind. This
 package therefore reads in steps. A `FrameSplitter` divides bytes into frames, and `parse_request`
 and `parse_response` read the headers. A `Conversation` then decides from the earlier frames what
 each frame is: a request, the response to a certain request, or a SASL token. Further modules

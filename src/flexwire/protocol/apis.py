@@ -25,7 +25,7 @@ Verdict = Literal["accepted", "deprecated", "removed", "unknown"]
 def request_entries(api_key: int) -> tuple[CatalogEntry, ...]:
     """Return all requests of clients that ever had this API key, the newest name first.
 
-    The name of an API key may change: 56 was AlterIsr and is AlterPartition, and 2 was ListOffset.
+    The name of an API key can change: 56 was AlterIsr and is AlterPartition, and 2 was ListOffset.
     The tuple is empty if no release has the key.
     """
     bundled = catalog()
@@ -99,11 +99,11 @@ def api_key_of(name: str) -> int:
 
 
 def find_api(text: str) -> CatalogEntry:
-    """Return the newest request of the API that a string names.
+    """Return the newest request of the API that a string specifies.
 
     ``text`` is an API key, or a name in any case, with or without "Request" or "Response" after the
-    name. An old name means the API that has its key today. Raises `UnknownMessageError`. Its text
-    contains the most similar name.
+    name. An old name means the API that has the name's API key today. Raises
+    `UnknownMessageError`. Its text contains the most similar name.
 
     >>> find_api("3").name, find_api("metadata").name, find_api("ListOffset").name
     ('MetadataRequest', 'MetadataRequest', 'ListOffsetsRequest')

@@ -2,9 +2,9 @@
 
 `configurations.json` contains the names by release, from each release's jars
 (`tools.config_names`). A broker checks the names of a topic's configurations: an unknown name
-results in INVALID_CONFIG (40). It does not check the names of its own configurations, because
-plug-ins have settings there, so a removed name is accepted and has no effect. This was measured on
-Kafka 3.9.2 and 4.4.0.
+results in INVALID_CONFIG (40). A broker does not check the names of its own configurations,
+because plug-ins add settings to them, so a removed name is accepted and has no effect. This was
+measured on Kafka 3.9.2 and 4.4.0.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Java code.
 class RemovedConfiguration:
     """A removed configuration.
 
-    ``last`` is the last release with it, and ``first`` is the next one.
+    ``last`` is the last release with the configuration, and ``first`` is the next release.
     """
 
     kind: ConfiguredKind

@@ -2,9 +2,10 @@
 
 The bytes of a frame do not show its kind. The last request decides whether a frame is a request or
 a bare SASL token. A response identifies its request only by a correlation id, and clients reuse
-these ids. Bytes that cannot be decoded may be a credential until the connection has shown that they
-are not. This module decides all of that: pass the payloads of a connection to a `Conversation` in
-their order. For each frame it returns the kind of the frame and the pair to which it belongs.
+these ids. Bytes that cannot be decoded may be a credential until the connection has shown that
+they are not a credential. This module makes all these decisions: pass the payloads of a connection
+to a `Conversation` in their order. For each frame it returns the kind of the frame and the pair to
+which it belongs.
 
 A request that expects a response and the response have the same ``pair``, a number that is unique
 in the connection. They can therefore be joined immediately, if both are present (``Turn.request``),
@@ -48,7 +49,7 @@ T = TypeVar("T")
 
 
 class InFlight(Generic[T]):
-    """Items by correlation id, in the order in which they came, with a limit.
+    """Items by correlation id, in the order in which they arrived, with a limit.
 
     If there are more than ``most``, the oldest item is removed and counted in ``forgotten``. A
     request without a correlation id is stored under None.
@@ -79,7 +80,7 @@ class InFlight(Generic[T]):
         return next((correlation_id for correlation_id, _ in self._waiting.values()), None)
 
     def add(self, correlation_id: int | None, item: T) -> None:
-        """Add an item to those that are waiting."""
+        """Add an item to the waiting items."""
         if len(self._waiting) >= self.most:
             self.forgotten += 1
             self.take(next(iter(self._waiting.values()))[0])
@@ -104,7 +105,7 @@ class InFlight(Generic[T]):
 
 
 ASKS_FOR_RESPONSE: Final = ("ProduceRequest", "Acks")
-"""The only request that may expect no response, and its field, which is then 0."""
+"""The only request that may expect no response, and the field that is then 0."""
 
 _UNREADABLE = (FrameError, CodecError, UnknownMessageError)
 
@@ -161,14 +162,14 @@ class Conversation:
     A response answers the oldest waiting request with its correlation id, so the n-th response with
     an id answers the n-th request with this id. Requests that expect no response
     (`expects_response`) do not count, nor do frames that cannot be decoded. At most ``in_flight``
-    requests wait. If another request comes, the oldest is removed and counted in ``forgotten``.
+    requests wait. If another request arrives, the oldest is removed and counted in ``forgotten``.
     ``unpaired`` counts responses without a request.
 
-    The client id belongs to the connection, and may be sent once (KIP-1313). If a request has no
-    client id in its header, its ``request`` contains the last client id that was sent, if any.
+    The client id belongs to the connection, and may be sent only once (KIP-1313). If a request has
+    no client id in its header, its ``request`` contains the last client id that was sent, if any.
 
-    If parts of a capture are missing, a request may come after its response. The request then gets
-    the pair of the response, if it was ``seen`` no later than the response by the caller's clock.
+    If parts of a capture are missing, a request can follow its response. The request then gets the
+    pair of the response, if it was ``seen`` no later than the response by the caller's clock.
     Without a clock, the order of the calls decides.
     """
 
@@ -183,11 +184,10 @@ class Conversation:
     ) -> None:
         """Initialize. ``authentication`` and ``client_id`` are known from earlier frames.
 
-        ``is_exchanging`` is also known from earlier frames. It means that bare tokens may come
-        next.
+        ``is_exchanging`` is also known from earlier frames. It means that bare tokens may follow.
 
         ``most_read`` limits how many bytes of a frame are decoded, for a caller that must not
-        block. Of a longer request, only the header and the beginning of the body are decoded.
+        block. For a longer request, only the header and the beginning of the body are decoded.
         """
         self.unpaired = 0
         self._exchange = SaslExchange(is_exchanging=is_exchanging)
@@ -228,12 +228,12 @@ class Conversation:
         return pair
 
     def resume_token(self) -> None:
-        """Add a client's token. It waits for the broker's answer."""
+        """Add a client's token. The token waits for the broker's answer."""
         self._wait_for_token()
 
     @property
     def is_exchanging(self) -> bool:
-        """True if bare tokens may come next."""
+        """True if bare tokens may follow."""
         return self._exchange.is_exchanging
 
     def waiting(self) -> PendingPairs:
@@ -253,7 +253,7 @@ class Conversation:
         return pair
 
     def request(self, payload: bytes, seen: int | None = None) -> Turn:
-        """Process a frame of the client. If it expects a response, it waits for the response."""
+        """Process a frame of the client. A request waits for its response, if it expects one."""
         seen = self._moment(seen)
         is_whole = self._most_read is None or len(payload) <= self._most_read
         start = payload if is_whole else payload[: self._most_read]
@@ -269,7 +269,7 @@ class Conversation:
         return Turn("request", self._is_guarded, request, request.correlation_id, pair)
 
     def response(self, payload: bytes, seen: int | None = None) -> Turn:
-        """Process a frame of the broker. The request that it answers no longer waits."""
+        """Process a frame of the broker. The request that the frame answers no longer waits."""
         seen = self._moment(seen)
         try:
             return self._respond(payload, seen)
@@ -332,8 +332,8 @@ class Conversation:
     def expected(self, head: bytes) -> RequestFrame | None:
         """Return the request that a response with these first bytes will answer, or None.
 
-        The first 4 bytes of the payload are enough. Raises `FrameError` if there are fewer and no
-        token waits for an answer.
+        The first 4 bytes of the payload are enough. Raises `FrameError` if there are fewer bytes
+        and no token waits for an answer.
         """
         _, asked = self._find(head)
         return None if asked is None else asked.request
@@ -347,7 +347,7 @@ class Conversation:
         return self._frames if seen is None else seen
 
     def _parsed(self, payload: bytes) -> RequestFrame | None:
-        """Read a request. If its header has no client id, set the connection's client id."""
+        """Read a request. A request without a client id gets the connection's client id."""
         request = self._exchange.parse(payload)
         if request is None or request.client_id == self.client_id:
             return request
@@ -358,7 +358,7 @@ class Conversation:
         return request
 
     def _wait(self, request: RequestFrame, seen: int) -> int:
-        """Keep a request pending, unless its response came earlier. Return its pair."""
+        """Keep a request pending, unless its response arrived earlier. Return its pair."""
         pair = self._answered_early(request.correlation_id, seen)
         if pair is None:
             pair = self._new_pair()
@@ -380,7 +380,7 @@ class Conversation:
         return Turn("unread", self._is_guarded, request, error=reason)
 
     def _answered_early(self, correlation_id: int, seen: int) -> int | None:
-        """Return the pair of a response that came before its request was known."""
+        """Return the pair of a response that arrived before its request was known."""
         while (early := self._early.take(correlation_id)) is not None:
             # The other responses answered requests from before the capture.
             if seen <= early.seen:
@@ -402,10 +402,11 @@ class Conversation:
 
 
 def expects_response(request: RequestFrame, payload: bytes, *, is_whole: bool = True) -> bool:
-    """Return whether a broker answers the request. It always does, except for Produce with acks 0.
+    """Return whether a broker answers the request. The only exception is Produce with acks 0.
 
     A Produce request that cannot be decoded counts as answered. Unless ``is_whole`` is true, the
-    payload is only the known beginning, and acks decide if they can be read.
+    payload is only the known beginning, and the request counts as answered unless this beginning
+    contains acks 0.
     """
     if request.message_name != ASKS_FOR_RESPONSE[0]:
         return True

@@ -37,7 +37,7 @@ _SECRET_CONFIG: Final = re.compile(
     r"|connection[._-]?string|connection[._-]?url",
     re.IGNORECASE,
 )
-# Values that contain a secret: options of JAAS, user and password in a URL, or a PEM key.
+# Values that contain a secret: JAAS options, user and password in a URL, or a PEM key.
 _SECRET_VALUE: Final = re.compile(
     r"(passw|secret|token|credential)[\w.-]*[\"']?\s*[=:]|://[^/\s@]*:[^/\s@]*@|PRIVATE KEY",
     re.IGNORECASE,
@@ -47,7 +47,7 @@ SECRET_CONFIG: Final = _SECRET_CONFIG.pattern
 SECRET_VALUE: Final = _SECRET_VALUE.pattern
 """A pattern for the values of secret configurations."""
 # The log of the cluster's metadata, by its name and by its fixed id (KIP-595). Its records contain
-# the salts and keys of SCRAM, and all configurations.
+# SCRAM salts and keys, and all configurations.
 METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = UUID(int=1)
 # The message that contains the records of this log, with the attributes of its topics, and of a
@@ -61,7 +61,7 @@ class CredentialField:
 
     With ``if_secret``, the value belongs to the configuration whose name is in the sibling field
     with that name. The value is a credential if the name, the value or a broker's ``IsSensitive``
-    indicates it. With ``if_quoting``, the field is a text of a broker, which may quote the request.
+    indicates it. With ``if_quoting``, the field is a broker's text, which may quote the request.
     The text counts as a credential unless the request is known to contain none.
     """
 
@@ -146,14 +146,14 @@ _OF_MESSAGE: Final = {
     name: tuple(field for field in CREDENTIALS if field.message_name == name)
     for name in {field.message_name for field in CREDENTIALS}
 }
-# Requests for records. The records may be those of the cluster's metadata.
+# Requests for records. The records may belong to the cluster's metadata.
 _FETCHES: Final = re.sub("Response$", "Request", METADATA_CARRIER[0])
 # Requests that carry credentials, or whose responses carry credentials.
 _HIDING: Final = frozenset(re.sub("Response$", "Request", name) for name in _OF_MESSAGE)
 
 
 def credential_fields(message_name: str) -> tuple[CredentialField, ...]:
-    """Return the fields of a message that contain credentials. Most messages have none."""
+    """Return the fields of a message that contain credentials. Most messages have no such field."""
     return _OF_MESSAGE.get(message_name, ())
 
 
@@ -237,7 +237,7 @@ def _filled(value: bytes | str) -> bytes | str:
 
 
 def make_filler(length: int) -> bytes:
-    """Return this many bytes to replace a possible credential. They cannot look like a request."""
+    """Return this many bytes to replace a possible credential. They never look like a request."""
     return b"*" * length
 
 

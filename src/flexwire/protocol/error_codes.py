@@ -3,7 +3,7 @@
 The source is the constants of ``Errors`` in the clients of Kafka 2.4 to 4.4. A code is retriable if
 its exception is a ``RetriableException`` in 4.4. Codes are never reused and names rarely change, so
 the names of the newest release are used for all releases. The names and types of fields show which
-of them hold an error code, because Kafka's specs do not mark them.
+fields contain an error code, because Kafka's specs do not mark them.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ RETRIABLE: Final = frozenset((
 class ErrorCode(NamedTuple):
     """An error code: its name, the release that added it, and its former name.
 
-    ``since`` is "2.4" for all codes that 2.4 has. ``former_name`` is the name in releases before
+    ``since`` is "2.4" for all codes in 2.4. ``former_name`` is the name in releases before
     ``renamed``. ``is_retriable`` means that a repeated request may succeed. ``meaning`` is written
     in flexwire's own words.
     """
@@ -160,10 +160,10 @@ def error_name(code: int) -> str | None:
 
 
 def nearest_codes(text: str) -> tuple[ErrorCode, ...]:
-    """Return the error codes that a string may mean, the nearest first. There is at least one.
+    """Return the error codes that a string may mean, the nearest first. The result is never empty.
 
-    A number returns the nearest code. Other text returns up to three names that are similar to it,
-    or have a similar part.
+    For a number, the result is the nearest code. For other text, the result is up to three names
+    that are similar to the text, or contain a similar part.
 
     >>> [one.name for one in nearest_codes("NOT_LEADR")]
     ['NOT_LEADER_OR_FOLLOWER']

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# Each name begins at the margin. Its meaning is below, indented. Names in lower case are settings.
+# Each name begins at the margin. The meaning follows, indented. Names in lower case are settings.
 _TEXT: Final = """
 UNKNOWN_SERVER_ERROR
     The broker failed, and no other error code describes the failure. The broker's log contains the

@@ -143,10 +143,10 @@ def error_response(request: Message, version: int, code: int) -> Message:
     """Return the response body that Kafka builds if a complete request fails.
 
     ``version`` is the version of the request, and also of the response. ``code`` is an error code
-    of 16 bits. Texts of errors are null, or empty if they cannot be null, because Kafka's texts
+    of 16 bits. Error messages are null, or empty if they cannot be null, because Kafka's texts
     differ between releases. Raises `ArgumentError` if there is no response (Produce with acks 0).
-    Also raises it if only a broker knows the content of the response: the error is in elements of a
-    list, and the request has no such list, or its list means everything.
+    Also raises it if only a broker knows the content of the response: the error is in elements of
+    a list, and the request has no such list, or a list that means everything.
 
     >>> request = message("HeartbeatRequest")(group_id="readers")
     >>> error_response(request, 4, 16)
@@ -172,13 +172,13 @@ def set_errors(
     """Set the error fields of a decoded response to a code, and return their number.
 
     ``response`` is changed in place. With ``topics``, only the error fields of topics are set.
-    These are the fields in a structure that names a topic for which ``topics(name, topic_id)`` is
-    true, and in the structures inside it. The name is None if the structure has only the id, and
-    the id is None if it has only the name.
+    These are the fields in a structure that identifies a topic for which
+    ``topics(name, topic_id)`` is true, and in the structures inside it. The name is None if the
+    structure has only the id, and the id is None if the structure has only the name.
 
     In a structure whose error field is set, records become empty, and the error message becomes
     null, or empty if it cannot be null. Nothing else changes. The result is 0 if the version has no
-    error field, or if no element has one.
+    error field, or if no element has an error field.
 
     >>> kind = message("HeartbeatResponse")
     >>> response = kind.decode(bytes(6), 3)
@@ -212,7 +212,7 @@ class _Structure(NamedTuple):
     # after an error.
     errors: tuple[str, ...]
     data: dict[str, bytes | str | None]
-    # Attributes that name a topic, or None.
+    # The attributes that identify a topic, or None.
     topic: str | None
     topic_id: str | None
 
@@ -440,7 +440,7 @@ class _Builder:
         return [self._structure(field.type.name, one, f"{path}.") for one in elements]
 
     def _sources(self, field: FieldSpec, around: _Element, path: str) -> list[_Chain]:
-        """Return the lists of the request from which a list is made, each after its outer lists."""
+        """Return the request's lists that a list is made from, each after its outer lists."""
         if around.structure is None:
             return []
         chains = [*self._asked.lists(type(around.structure).__name__)]
@@ -497,7 +497,7 @@ def _set_errors(
 
 
 def _is_topic(structure: MessageStruct, of_it: _Structure, topics: _IsTopic) -> bool:
-    """Return whether a structure names a topic for which ``topics`` is true."""
+    """Return whether a structure identifies a topic for which ``topics`` is true."""
     if of_it.topic is None and of_it.topic_id is None:
         return False
     name = None if of_it.topic is None else getattr(structure, of_it.topic)

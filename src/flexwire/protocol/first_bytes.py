@@ -164,7 +164,7 @@ def parse_size(text: str) -> bytes:
     elif (match := _HEX.fullmatch(text)) is not None:
         return bytes.fromhex(match[1].zfill(2 * PREFIX_LENGTH))
     elif len(text) <= PREFIX_LENGTH and text.isascii() and text:
-        # The space in "GET " is easily lost in the quotes of a shell.
+        # The space in "GET " is easily lost in shell quotes.
         return text.ljust(PREFIX_LENGTH).encode()
     raise refuse("size", "a number of 32 bits, 0x and 8 hex digits, or 4 characters", text)
 

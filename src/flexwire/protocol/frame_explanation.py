@@ -118,7 +118,7 @@ def holds_credentials(message_name: str, payload: bytes) -> bool:
 
 
 def _unreadable_credentials(frame: WholeFrame) -> DecodeError | None:
-    """Return why a body that may contain credentials cannot be decoded, or None if it can."""
+    """Return why a body that may contain credentials cannot be decoded, or None if it decodes."""
     name = frame.header.message_name
     if not holds_credentials(name, frame.payload):
         return None

@@ -49,7 +49,8 @@ _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
 # The sizes of an api key and a version together, and of a correlation id.
 _KEY_AND_VERSION: Final = 4
 _CORRELATION_ID: Final = 4
-# So few bytes may decode completely as a response by chance: in Kafka's own vectors, 24 bytes do.
+# Below this size, bytes may decode completely as a response by chance. In Kafka's own vectors, 24
+# bytes do so.
 _SHORT: Final = 32
 # The first header versions contain only fields with which all header versions begin.
 _FIRST: Final = 0
@@ -145,7 +146,7 @@ _ReadHeader = Callable[[bytes], RequestFrame | ResponseFrame]
 
 
 def read_input_requests(data: bytes, *, has_length: bool = True) -> list[InputFrame]:
-    """Read bytes as requests, and return the requests in order. No bytes give an empty result.
+    """Read bytes as requests, and return the requests in order. Without bytes, it is empty.
 
     Without ``has_length``, the bytes are a single request and begin with its header.
     """

@@ -106,8 +106,9 @@ class FrameSplitter:
     payloads before it are returned, `error` is set, and every later `feed` raises this error. The
     bytes that begin with that length remain in `pending`.
 
-    If a ``room`` is given, the held bytes are counted in it. The caller may keep only the beginning
-    of a frame that `is_too_long`: after `shorten`, pass the bytes to `skip` until that frame ends.
+    If a ``room`` is given, the held bytes are counted in this budget. The caller may keep only the
+    beginning of a frame that `is_too_long`: after `shorten`, pass the bytes to `skip` until that
+    frame ends.
 
     >>> splitter = FrameSplitter()
     >>> splitter.feed(b"\0\0\0\2hi\0\0\0\3m")
@@ -204,7 +205,7 @@ class FrameSplitter:
     def _hold(self, data: bytes, start: int) -> None:
         """Keep the bytes after the frames that were cut from ``data``.
 
-        ``data`` has all bytes so far.
+        ``data`` contains all bytes so far.
         """
         if start or not self._parts:
             self.clear()

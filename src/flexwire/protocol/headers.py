@@ -1,11 +1,11 @@
 """Request and response headers: their versions, their fields, and the start of the body.
 
-`flexwire.schema.header_versions` decides which header version precedes which message version, by
-the spec or, up to Kafka 4.4, by the flexible versions. The version ranges have no upper end, so a
-version above the catalog also has a header version. However, a request of such a version is read as
-brokers read unknown versions: the header is read as version 1, with which every later version
-begins, and the body is not read (KAFKA-21160). KIP-482 itself numbers headers differently and has
-no exceptions. `Numbering` selects this scheme.
+`flexwire.schema.header_versions` decides which header version precedes which message version. The
+decision follows the spec or, up to Kafka 4.4, the flexible versions. The version ranges have no
+upper end, so a version above the catalog also has a header version. However, a request of such a
+version is read as brokers read unknown versions: the header is read as version 1, with which every
+later version begins, and the body is not read (KAFKA-21160). KIP-482 itself numbers headers
+differently and has no exceptions. `Numbering` selects this scheme.
 
 A request contains everything that is needed to read it, unlike a response
 (`flexwire.protocol.responses`). Its bytes alone do not show whether a frame is a request at all
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 # The two headers in the text of KIP-482, "RequestHeader Version 1" and "ResponseHeader Version 1".
-# Before KIP-482, a client id could be null, so it can still be null.
+# Before KIP-482, a client id could be null, so these headers also allow null.
 _KIP_482_REQUEST_HEADER: Final = """{
   "type": "header", "name": "RequestHeader", "validVersions": "0-1", "flexibleVersions": "1+",
   "fields": [
@@ -57,7 +57,7 @@ _KIP_482_RESPONSE_HEADER: Final = """{
 
 
 class Numbering(Enum):
-    """The numbering of header versions: that of Kafka's releases, or that of KIP-482's text.
+    """The numbering of header versions: the one in Kafka's releases, or the one in KIP-482.
 
     In the KIP, header version 1 belongs to all flexible versions and header version 0 to all
     others, for requests and responses. The client id of request header 1 is compact.
@@ -70,12 +70,12 @@ class Numbering(Enum):
 def request_header_version(
     api_key: int, version: int, numbering: Numbering = Numbering.KAFKA
 ) -> int:
-    """Return the header version of a request. 0 has no client id, and 2 or later has tagged fields.
+    """Return the header version of a request. Version 0 has no client id; 2 and later have tags.
 
     Only the catalog of Kafka 4.5 or later has requests with header 3.
 
     Raises `UnknownMessageError` for an API key that is in no release, and in KIP-482's numbering
-    for the header without client id, which has no number in the KIP.
+    for the header without a client id, which has no number in the KIP.
 
     >>> request_header_version(18, 3), request_header_version(18, 2), request_header_version(7, 0)
     (2, 1, 0)
@@ -208,7 +208,8 @@ class RequestFrame:
     ``message_name`` is the newest name of a request with this API key and version. The version may
     be missing in the catalog. In this case the header was read as version 1
     (`header_version_read`), and the body cannot be decoded, because it may begin with the header's
-    tagged fields. A conversation sets the connection's ``client_id`` if the header has null.
+    tagged fields. A conversation sets the connection's ``client_id`` if the header's client id is
+    null.
     """
 
     api_key: int
@@ -228,7 +229,8 @@ class RequestFrame:
     def without_header(self) -> RequestFrame:
         """Return the same frame without the client id and the header tags.
 
-        Both may have any length. A frame with a short header is returned unchanged.
+        The client id and the header tags can have any length. A frame with a short header is
+        returned unchanged.
         """
         if self.body_offset <= _SHORT_HEADER:
             return self

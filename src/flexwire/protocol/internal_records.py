@@ -13,7 +13,7 @@ _Given = bytes | bytearray | memoryview
 def decode_key(
     topic: str, key: _Given | None, *, release: str | None = None
 ) -> TypedMessage | None:
-    r"""Decode the key of a record of an internal topic. None if the topic's records have no keys.
+    r"""Decode the key of a record of an internal topic, or return None if records have no keys.
 
     ``topic`` is the topic's name, such as "__consumer_offsets", or the name of its decoder, such as
     "consumer-offsets". ``release`` is the release that wrote the record, if known. Raises
@@ -33,7 +33,7 @@ def decode_value(
     *,
     release: str | None = None,
 ) -> TypedMessage | None:
-    r"""Decode the value of a record of an internal topic. None for a tombstone.
+    r"""Decode the value of a record of an internal topic. Return None for a tombstone.
 
     ``key`` is the record's key, as bytes or as the result of `decode_key`. The key decides which
     message the value is, except in topics whose records have no key. Raises the errors of

@@ -4,9 +4,10 @@ In the topics of the coordinators, a key begins with the int16 type of the recor
 the int16 version of its message. The records of the other topics have no keys, and their values
 begin with three unsigned varints: frame version 1, API key and version.
 
-A log does not show which release wrote it. A type or version therefore has the meaning of the
-newest release that has it. Bytes that do not fit this layout are read with the layout of an older
-release, if one fits. If a caller specifies the release, no other layout is tried.
+A log does not show which release wrote it. A type or version therefore has the meaning that it has
+in the newest release with this type or version. Bytes that do not fit this layout are read with
+the layout of an older release, if such a layout fits. If a caller specifies the release, no other
+layout is tried.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class InternalTopic(enum.StrEnum):
 
     @property
     def module(self) -> str:
-        """The module of Kafka whose messages the records contain."""
+        """The Kafka module that defines the messages in the records."""
         return _TOPICS[self][1]
 
     @property
@@ -245,7 +246,7 @@ def _read_int16(data: bytes, what: str) -> int:
 def _open_consumer_protocol(member: dict[str, Any]) -> None:
     """Replace the bytes that a consumer sent to its group by the messages in them.
 
-    A client may send any bytes here, so other bytes do not change.
+    A client can send any bytes here, so other bytes remain unchanged.
     """
     for field, name in _CONSUMER_PROTOCOL_MESSAGES.items():
         data = base64.b64decode(member[field])

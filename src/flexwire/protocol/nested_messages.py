@@ -2,7 +2,7 @@
 
 A broker forwards the data of group members. The protocol type of the group identifies the format:
 "consumer" for KafkaConsumer and similar clients, "connect" for Connect's workers. Both formats
-begin with an int16 version. A member may send any bytes here, so other bytes do not change.
+begin with an int16 version. A member can send any bytes here, so other bytes remain unchanged.
 
 Sources: ConsumerProtocolSubscription.json and ConsumerProtocolAssignment.json. Connect has no
 specs: its layout comes from ConnectProtocol and IncrementalCooperativeConnectProtocol (KIP-415,
@@ -55,7 +55,7 @@ _CONNECT_ASSIGNMENT: Final = """{
 
 
 class GroupMessages(NamedTuple):
-    """The messages inside group messages: those of members, and those of the group."""
+    """The messages in the data of members (``subscription``) and in the group's assignments."""
 
     subscription: str
     assignment: str

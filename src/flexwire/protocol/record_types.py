@@ -44,7 +44,7 @@ def record_keys(module: str, release: str | None = None) -> dict[int, tuple[str,
 @per_catalog
 @cache
 def record_values(module: str, release: str | None = None) -> dict[int, tuple[str, ...]]:
-    """Return the messages of the value by record type, that of the newest release first."""
+    """Return the messages of the value by record type, the newest release's message first."""
     messages: dict[int, tuple[str, ...]] = {}
     for candidate in _newest_first(release):
         for record_type, key, _ in _keys_in(module, candidate):
@@ -55,7 +55,7 @@ def record_values(module: str, release: str | None = None) -> dict[int, tuple[st
 @per_catalog
 @cache
 def framed_messages(module: str, release: str | None = None) -> dict[int, tuple[str, ...]]:
-    """Return the messages of framed values by API key, that of the newest release first."""
+    """Return the messages of framed values by API key, the newest release's message first."""
     messages: dict[int, tuple[str, ...]] = {}
     for candidate in _newest_first(release):
         for entry in _entries(module, MessageType.METADATA):
@@ -173,7 +173,7 @@ def decode_control_record(
     """Decode the key and value of a control record, in the layout of ``release`` or the newest.
 
     As in Kafka, a key or marker of an unknown newer version is read as the known version, and an
-    unknown type is no error. Raises `DecodeError`, and `UnknownMessageError` for a version of
+    unknown type is not an error. Raises `DecodeError`, and `UnknownMessageError` for a version of
     another value that is in no bundled release or not in ``release``.
 
     >>> decode_control_record(bytes.fromhex("00000001"), bytes.fromhex("000000000007")).to_json()

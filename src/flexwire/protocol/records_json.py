@@ -28,7 +28,7 @@ MOST_SHOWN: Final = 128 * 1024 * 1024
 """The limit for the bytes of records in the JSON of a message. Each record or record header counts
 as 256 further bytes.
 """
-# The facts of a batch that are shown, and the values for which they are left out.
+# The facts of a batch that are shown, each with the value for which it is left out.
 _SHOWN: Final[dict[str, Any]] = {
     "base_offset": None,
     "last_offset": None,
@@ -48,7 +48,7 @@ _SHOWN: Final[dict[str, Any]] = {
 def encode_records(form: Any, path: str) -> bytes:
     """Return the bytes for records in JSON: a list of records, one batch, or a list of batches.
 
-    Raises `JsonFormError` with the path of the part that does not fit.
+    Raises `JsonFormError` with the path of the invalid part.
     """
     if isinstance(form, list) and form and all(_is_batch(batch) for batch in form):
         return b"".join(_encode(batch, f"{path}[{at}]") for at, batch in enumerate(form))
@@ -60,7 +60,7 @@ def encode_records(form: Any, path: str) -> bytes:
 
 
 class RecordBudget:
-    """The remaining size for decompressed records. As JSON they take many times more memory."""
+    """The remaining size for decompressed records. Records as JSON take many times more memory."""
 
     def __init__(self, left: int = MOST_SHOWN) -> None:
         self._left = left

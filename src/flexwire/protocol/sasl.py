@@ -15,8 +15,7 @@ from flexwire.protocol.apis import is_released
 from flexwire.protocol.credentials import hides_credentials
 from flexwire.protocol.headers import RequestFrame, decodes, read_released, read_request
 
-# The requests that may come before authentication, even in versions that are in no release
-# (KIP-511).
+# The requests that may precede authentication, even in versions that are in no release (KIP-511).
 NEGOTIATES: Final = "ApiVersionsRequest"
 HANDSHAKES: Final = "SaslHandshakeRequest"
 # The mechanism that depends on the name of a host.
@@ -33,15 +32,16 @@ _TICKET = re.compile(
 class Authentication:
     """Decide from a connection's requests so far whether its bytes may be credentials.
 
-    A broker that requires authentication accepts no other request before it. If the first request
-    is not ApiVersions and decodes by its spec, the connection therefore does not require
-    authentication. A client may authenticate again at any time, though (KIP-368). After a request
-    that could not be decoded, or may have carried credentials (`hides_credentials`), authentication
-    may be running for the rest of the connection.
+    A broker that requires authentication accepts no other request before authentication. If the
+    first request is not ApiVersions and decodes by its spec, the connection therefore does not
+    require authentication. A client may authenticate again at any time, though (KIP-368). After a
+    request that could not be decoded, or may have carried credentials (`hides_credentials`),
+    authentication may be running for the rest of the connection.
     """
 
     def __init__(self, *, is_open: bool = False, is_guarded: bool = False) -> None:
-        # A request has ruled authentication out, but it may still be running later.
+        # A request has shown that authentication is not required, but it may still be running
+        # later.
         self.is_open = is_open
         self.is_guarded = is_guarded
 
@@ -51,7 +51,7 @@ class Authentication:
         return self.is_open and not self.is_guarded
 
     def see(self, request: RequestFrame | None, payload: bytes, *, is_whole: bool) -> None:
-        """Process a request in the order of the stream. None means that it could not be decoded.
+        """Process a request in the order of the stream. None means a request that did not decode.
 
         Unless ``is_whole`` is true, the payload is only the known beginning of the request.
         """
@@ -69,7 +69,7 @@ class Authentication:
 
 
 def is_believable(request: RequestFrame) -> bool:
-    """Return whether a header belongs to a request, and does not look like one by chance."""
+    """Return whether a header belongs to a request, and does not look like a request by chance."""
     return request.message_name == NEGOTIATES or is_released(request.api_key, request.api_version)
 
 
@@ -99,7 +99,7 @@ class SaslExchange:
     After SaslHandshake v0, the next frames contain the tokens of the mechanism, without a header
     (KIP-43). Since SaslHandshake v1, tokens are inside SaslAuthenticate (KIP-152). No byte marks
     the end of the tokens: they end with the first frame that is a request of a released version.
-    Tokens of GSSAPI may come without a handshake (`is_ticket`). Tokens contain credentials, so this
+    GSSAPI tokens can arrive without a handshake (`is_ticket`). Tokens contain credentials, so this
     class reads only the bytes that it needs for the decision.
     """
 

@@ -44,9 +44,9 @@ class ClientMetric:
 
     ``kind`` is "gauge", "sum", "histogram", "exponential_histogram" or "summary". ``temporality``
     describes the period of a sum or histogram: "delta" is the time since the last push,
-    "cumulative" is the time since ``start_us``. A gauge and a sum have a ``value``. The other kinds
-    have a ``count`` and a ``sum``. Times are microseconds since the epoch, or 0 if the metric has
-    none.
+    "cumulative" is the time since ``start_us``. A gauge and a sum contain a ``value``. The other
+    kinds contain a ``count`` and a ``sum``. Times are microseconds since the epoch, or 0 if the
+    metric has no time.
     """
 
     name: str
@@ -98,7 +98,7 @@ def read_client_metrics(
 
 
 def has_telemetry() -> bool:
-    """Return whether OpenTelemetry's classes are installed, which read metrics."""
+    """Return whether the OpenTelemetry classes, which read metrics, are installed."""
     try:
         _library()
     except CodecError:

@@ -1,9 +1,9 @@
 """The catalog of message specs: all messages of all final Kafka releases, or your own catalog.
 
-`index.json` lists the messages, the releases that have them, and the spec of a message for each
-version. Each message has a file with its specs as KIP-482 JSON, the newest first. This file is read
-when the message is first needed. A process has one catalog: the bundled one, the one that
-``FLEXWIRE_CATALOG`` names, or the one that `use_catalog` chose.
+`index.json` lists the messages, the releases that contain them, and the spec of a message for each
+version. Each message has a file with its specs as KIP-482 JSON, the newest first. This file is
+read when the message is first needed. A process has one catalog: the bundled catalog, the catalog
+in the directory ``FLEXWIRE_CATALOG``, or the catalog that `use_catalog` selected.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def is_preview(release: str) -> bool:
 def is_since(release: str, first: str) -> bool:
     """Return whether a release is ``first`` or newer. A candidate counts as its release.
 
-    If the name of a release is not a number, it belongs to your own catalog. It counts as newer
-    than any other.
+    If the name of a release is not a number, it belongs to your own catalog. Such a release counts
+    as newer than any other release.
 
     >>> is_since("4.0.0-rc1", "4.0.0"), is_since("3.9.2", "4.0.0"), is_since("mine", "4.0.0")
     (True, False, True)
@@ -98,7 +98,7 @@ def find_release(asked: str, releases: Sequence[str]) -> str:
     """Return the release to which a name refers. For example, "4.0" means the newest 4.0.
 
     ``releases`` are sorted, oldest first. Raises `UnknownMessageError`, with the most similar
-    release, if none matches.
+    release, if no release matches.
 
     >>> find_release("4.0", ["3.9.2", "4.0.0", "4.0.2", "4.1.2"])
     '4.0.2'
@@ -152,7 +152,7 @@ class CatalogEntry:
 
     ``versions`` contains all versions that any release had. ``flexible_versions`` is the range in
     the newest spec, without an upper end. ``module`` is the module in the newest release, and
-    ``former_modules`` are those of older releases.
+    ``former_modules`` are the modules in older releases.
 
     >>> from flexwire.schema.catalog import catalog
     >>> entry = catalog().entry("ReadShareGroupStateSummaryResponse")
@@ -271,7 +271,8 @@ class CatalogEntry:
 
         If one of the release's specs has all versions, that spec is returned.
 
-        Raises `SpecError` if the catalog has no such spec. Kafka's own releases always have one.
+        Raises `SpecError` if the catalog has no such spec. Kafka's own releases always have such a
+        spec.
         """
         valid, used = self.releases[release], tuple(self._revisions[release])
         # Releases that use the same specs for the same versions have the same whole spec.
@@ -350,7 +351,7 @@ def catalog() -> Catalog:
 def use_catalog(root: Path | str | None) -> Catalog:
     """Use the catalog in ``root`` in this process, or the bundled catalog if ``root`` is None.
 
-    Classes that already exist keep their messages. If ``root`` has no catalog, this raises
+    Classes that already exist keep their messages. If ``root`` contains no catalog, this raises
     `SpecError` and changes nothing.
     """
     if root is None:
@@ -401,7 +402,7 @@ def per_catalog(cached: _C) -> _C:
 
 
 def on_change(forget: Callable[[], object]) -> None:
-    """Make `use_catalog` call ``forget``. It drops values that depend on the catalog."""
+    """Make `use_catalog` call ``forget``. ``forget`` drops values that depend on the catalog."""
     _FORGET.append(forget)
 
 
@@ -458,9 +459,10 @@ class Catalog:
 
     @property
     def packed(self) -> PackedCatalog | None:
-        """The path of the catalog, and its files in a zip file, for `use_packed_catalog`.
+        """The path of the catalog, and its files as a zip file, for `use_packed_catalog`.
 
-        Another process can use it. It is None for the bundled catalog, which all processes have.
+        Another process can use this value. The value is None for the bundled catalog, which all
+        processes have.
         """
         if self._packed is None and self.place is not None:
             self._packed = (self.place, self._pack())
@@ -486,7 +488,7 @@ class Catalog:
 
     @property
     def newest_release(self) -> str:
-        """The newest release. It may lack some modules."""
+        """The newest release. This release may lack some modules."""
         return self.releases[-1]
 
     def newest_release_of(self, module: str) -> str:
@@ -499,7 +501,7 @@ class Catalog:
     def release(self, asked: str) -> str:
         """Return the release to which a name refers. For example, "4.0" means the newest 4.0.
 
-        Raises `UnknownMessageError`, with the nearest release, if none matches.
+        Raises `UnknownMessageError`, with the nearest release, if no release matches.
 
         >>> catalog().release("4.0")
         '4.0.2'

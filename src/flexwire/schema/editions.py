@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class InputKind(Enum):
-    """The form in which the user gave one side of a comparison.
+    """The form in which the user specified one side of a comparison.
 
-    It decides which other facts exist.
+    The form determines which other facts exist.
     """
 
     FILE = "a file: that alone"

@@ -7,8 +7,8 @@ exception: version 0 of api key 7, the first request that a controller used, has
 source is ApiMessageTypeGenerator up to Kafka 4.4.
 
 The response with api key 18 has header 0 in every version, even if its spec says otherwise. A
-client reads it before it knows which versions the broker has, so its header never got a tag
-section. The sources are KIP-511 and KAFKA-9184.
+client reads this response before it knows which versions the broker supports, so the response
+header never got a tag section. The sources are KIP-511 and KAFKA-9184.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HEADER_NAMES: Final = {MessageType.REQUEST: "RequestHeader", MessageType.RESPONS
 READ_BY_ALL: Final = {"RequestHeader": 1, "ResponseHeader": 0}
 """The header version for a request whose version the broker lacks, and for its response.
 
-The source is KAFKA-21160, which Kafka 4.5 is the first to include.
+The source is KAFKA-21160, which is included since Kafka 4.5.
 """
 
 _EXCEPTIONS: Final = {

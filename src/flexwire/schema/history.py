@@ -73,7 +73,7 @@ class History:
     def add(self, release: str, module: str, spec: MessageSpec) -> None:
         """Add the spec of the next older release.
 
-        The spec must have versions, and a highest version.
+        The spec must have valid versions, and a highest valid version.
         """
         if spec.valid_versions.open_ended:
             reason = f"validVersions {spec.valid_versions} has no end; write the highest version"

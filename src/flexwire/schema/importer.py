@@ -33,8 +33,8 @@ class ImportReport:
 
     ``read`` contains the releases that were read, and ``releases`` contains all releases in the
     catalog. ``pairs`` is the number of versions of all messages. ``changed`` contains the versions
-    whose bytes differ between a release that was read and the others. ``renamed`` contains the
-    versions in which only the names of fields differ.
+    whose bytes differ between a release that was read and the other releases. ``renamed`` contains
+    the versions in which only the names of fields differ.
     """
 
     read: tuple[str, ...]
@@ -197,7 +197,7 @@ def _write(out: Path, texts: dict[str, str]) -> None:
 def _former_files(out: Path) -> set[str]:
     """Return the catalog's files in ``out`` according to its index.
 
-    Without an index, there are none.
+    Without an index, there are no such files.
     """
     path = out / INDEX
     if not path.is_file():

@@ -30,7 +30,7 @@ class MergedField:
 
     @property
     def newest(self) -> FieldSpec:
-        """The description in the newest spec. It decides about name, place and default."""
+        """The description in the newest spec, which determines the name, place and default."""
         return self.mentions[0][0]
 
     @property
@@ -74,7 +74,7 @@ class MergedField:
         return self._over(lambda spec: (spec.tagged_versions,))
 
     def _over(self, say: Callable[[FieldSpec], tuple[Versions, ...]]) -> str:
-        """Return the versions from each spec, limited to those it is used for: "0-3,7+"."""
+        """Return the versions from each spec, limited to those that use the spec: "0-3,7+"."""
         versions = Versions.NONE
         for spec, served in self.mentions:
             for stated in say(spec):

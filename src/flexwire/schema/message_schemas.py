@@ -1,6 +1,6 @@
 """Find the spec and the schema of a message by version, encoding and release.
 
-A caller gives a message by its name in the catalog, by its own spec, or by its class.
+A caller specifies a message by its name in the catalog, by its own spec, or by its class.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class SingleSpec:
         self._spec = spec
 
     def spec(self, version: int, release: str | None = None) -> MessageSpec:
-        """Return the spec. Raises `UnknownMessageError` for a version that it does not have."""
+        """Return the spec. Raises `UnknownMessageError` for a version that the spec lacks."""
         if release is not None:
             raise UnknownMessageError(f"{self.name} is not a bundled message; it has no releases")
         valid = self._spec.valid_versions

@@ -109,7 +109,7 @@ class StructurePair:
 
     @property
     def same_flexibility(self) -> bool:
-        """True if both are flexible, or neither is."""
+        """True if both versions are flexible, or if neither version is."""
         return self.old.flexible == self.new.flexible
 
     @cached_property
@@ -152,8 +152,8 @@ class StructurePair:
         old, new = ([member for member in side if member.is_inline] for side in self._sides)
         if len(old) != len(new):
             return {}
-        # If both sides have a name in this version, it means the same field, wherever it is. If the
-        # other side has the name only in other versions, this proves nothing.
+        # If both sides have a name in this version, the name means the same field, wherever this
+        # field is. If the other side has the name only in other versions, this proves nothing.
         old_names, new_names = (
             {member.name for member in side if member.is_there} for side in self._sides
         )

@@ -1,4 +1,4 @@
-"""Parse the text of a message spec into a `MessageSpec`. Errors have a line and a column.
+"""Parse the text of a message spec into a `MessageSpec`. Errors contain a line and a column.
 
 The sources are KIP-482 ("JSON Schemas"), and the keys, types and conversions of Kafka's generator.
 """
@@ -56,7 +56,8 @@ _FIELD_KEYS = (
     "tag",
     "zeroCopy",
 )
-# The first draft of KIP-482 used other words for tagged fields, and had none for compact fields.
+# The first draft of KIP-482 used other words for tagged fields, and had no words for compact
+# fields.
 _DRAFT_MESSAGE_KEYS = (
     *(key for key in _MESSAGE_KEYS if key not in {"flexibleVersions", "headerVersions"}),
     "versionsWithOptional",

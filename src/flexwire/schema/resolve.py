@@ -37,9 +37,10 @@ Fields = dict[str, dict[str, list[Mention]]]
 def union(specs: Iterable[ServedSpec]) -> Fields:
     """Return the fields of a message and its structures, by structure name and attribute.
 
-    The message comes first. Fields are in the order of the first spec. Fields that only later specs
-    have come after them. Each field has its descriptions in all specs that have it, in the order of
-    the specs. If the newest spec is first, the first description decides about the default.
+    The message comes first. Fields are in the order of the first spec. They precede fields that
+    are only in later specs. Each field has its descriptions from all specs that contain the field,
+    in the order of the specs. If the newest spec is first, the first description decides about the
+    default.
     """
     structures: Fields = {}
     for spec, versions in specs:
@@ -92,8 +93,8 @@ def resolve(
 
     ``others`` are the message's specs for other versions, the newest first. Fields that are only in
     these specs are absent fields here, so that a value in such a field is not lost silently.
-    ``encoding`` says how the version is written. See `effective` for the cases in which this makes
-    a difference.
+    ``encoding`` determines how the version is written. See `effective` for the cases in which this
+    makes a difference.
 
     Raises `SpecError` for a spec that cannot have a layout: with an unknown structure, a structure
     inside itself, more than 100 nested structures, a default that does not have its type, a tag in

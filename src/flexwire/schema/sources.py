@@ -1,7 +1,7 @@
 """Read specs from files, directories, source trees, jars, git revisions and releases.
 
-Specs have three paths in a Kafka jar, and are in the resources of every module in a source tree.
-Other JSON files in these places are not specs.
+Specs are at one of three paths in a Kafka jar, and are in the resources of every module in a
+source tree. Other JSON files in these places are not specs.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class SpecFile:
     same ``directory``, and ``whole`` is true if all of these were requested. ``content`` is cut off
     one byte after the largest size that is accepted. ``module`` and ``release`` are the part of
     Kafka and the release to which the spec belongs, if the file's place shows them. ``given`` is
-    the path that was requested. ``inside`` is the directory relative to it, and is empty if the
-    file is directly in ``given``.
+    the path that was requested. ``inside`` is the directory relative to ``given``, and is empty if
+    the file is directly in ``given``.
     """
 
     name: str
@@ -232,7 +232,7 @@ def _raise(error: OSError) -> None:
 
 
 def _from_jar(path: Path, *, kafka_only: bool = False) -> Iterator[SpecFile]:
-    """Yield the specs in a jar: those at Kafka's paths, or all JSON files if there are none."""
+    """Yield the specs in a jar: those at Kafka's paths, or all JSON files if no file is there."""
     try:
         with zipfile.ZipFile(path) as jar:
             entries = [entry for entry in jar.infolist() if _is_spec(entry.filename)]
@@ -406,7 +406,7 @@ def _name_offset(text: SpecText) -> int:
 
 
 def turning_points(spec: MessageSpec) -> list[int]:
-    """Return the first version, and each version whose layout may differ from the one before."""
+    """Return the first version, and each version whose layout may differ from the previous one."""
     ranges = [spec.flexible_versions]
     for field in spec.walk():
         ranges += [field.versions, field.nullable_versions, field.tagged_versions]

@@ -42,7 +42,7 @@ class MessageType(Enum):
 
 
 def snake_case(name: str) -> str:
-    """Return a name in a spec in the style of Python and SQL.
+    """Return a name in a spec in snake_case, the style of Python and SQL.
 
     >>> snake_case("MetadataResponse")
     'metadata_response'
@@ -245,8 +245,8 @@ class HeaderVersions:
 
         A version above all ranges has the header of the last range, like a version above those of
         the catalog. A version in a gap has the header of the range before the gap. A version below
-        all ranges has that of the first range. `flexwire schema lint` reports specs with such gaps
-        (HEADER_VERSIONS_INCOMPLETE).
+        all ranges has the header of the first range. `flexwire schema lint` reports specs with
+        such gaps (HEADER_VERSIONS_INCOMPLETE).
         """
         for versions, header in reversed(self.ranges):
             if version >= versions.lowest:
@@ -310,7 +310,7 @@ class MessageSpec:
         return structs
 
     def fields_by_structure(self) -> dict[str, tuple[FieldSpec, ...]]:
-        """Return the fields of every structure by its name, and last those of the message."""
+        """Return the fields of every structure by its name, with those of the message at the end."""
         # No structure in a message has the name of the message.
         return self.structs() | {self.name: self.fields}
 
@@ -328,7 +328,7 @@ class MessageSpec:
 def narrowed(spec: MessageSpec, valid: Versions) -> MessageSpec:
     """Return a spec with only these valid versions, and only the fields of these versions.
 
-    If the unstable version is not among them, the result has no unstable version.
+    If the unstable version is not among these versions, the result has no unstable version.
     """
     structs = (
         replace(struct, fields=_narrowed(struct.fields, valid)) for struct in spec.common_structs

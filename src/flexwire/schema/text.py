@@ -240,7 +240,8 @@ class _Tokens:
             name, key, at = self.take()
 
     def _repeated(self, key: str, offset: int, first: int) -> None:
-        # Jackson accepts a repeated key and uses the last value. The author probably meant both.
+        # Jackson accepts a repeated key and uses the last value. The author probably wanted both
+        # values.
         at, before = self._text.position(offset), self._text.position(first)
         reason = f"key {short(key)} is already at {before.line}:{before.column}; remove one"
         self._text.refuse("KEY_REPEATED", reason, at)

@@ -1,17 +1,18 @@
 """Kafka's notation of values: the reference executor, and the types in KIP-482 by their names.
 
-The other executors are tested against this one, so it is written to be read and not to be fast. A
-type is an object that reads and writes one kind of value. A structure is a list of typed fields.
-Types and structures both name the place of an invalid value in an error. `cursor` reads and writes
-primitives, `types` has the types of KIP-482 and the older ones, `schema` combines types into
-structures, and `tags` writes their tagged fields. `limits` and the files named `…_layout` define
-the numbers of the formats, which all other code uses. `flexwire.schema` decides which fields a
-message has. The names in ``__all__`` are for schemas that are composed by hand.
+The other executors are tested against the reference executor, which is therefore written for
+readability and not for speed. A type is an object that reads and writes one kind of value. A
+structure is a list of typed fields. The error about an invalid value contains the place of the
+value. `cursor` reads and writes primitives, `types` contains the types of KIP-482 and the older
+types, `schema` combines types into structures, and `tags` writes their tagged fields. `limits` and
+the files named `…_layout` define the numbers of the formats, which all other code uses.
+`flexwire.schema` decides which fields a message has. The names in ``__all__`` are for schemas that
+are composed by hand.
 
 Laws of this package:
 
 - The wire types raise all errors of decoding and encoding. Reason: the other executors refuse input
-  without a reason. If they raised errors, these would differ. Test:
+  without a reason. If each executor raised its own errors, the errors would differ. Test:
   `tests/codec/test_executors.py`.
 - The numbers of the formats are defined here, once for all Python code. Reason: two copies would
   soon differ. Test: `tests/wire/test_limits.py`.

@@ -4,10 +4,10 @@ Each field is defined once, with its width. Structs, offsets and sizes follow fr
 Python and for kernels. The source is Kafka's documentation, "Record Batch" and "Old Message
 Format".
 
-The crc of a batch is here too. Kernels compute crcs themselves, and everything else calls
-google-crc32c. On a platform without a wheel (musl, Python without a GIL), google-crc32c installs a
-slow version in Python, which prints a warning. With kernels the warning would be wrong, and without
-kernels flexwire prints its own.
+This module also computes the crc of a batch. Kernels compute crcs themselves, and everything else
+calls google-crc32c. On a platform without a wheel (musl, Python without a GIL), google-crc32c
+installs a slow version in Python, which prints a warning. With kernels the warning would be wrong,
+and without kernels flexwire prints its own warning.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def crc32c(data: bytes | bytearray | memoryview) -> int:
 
 
 def extend_crc32c(crc: int, data: bytes | bytearray | memoryview) -> int:
-    """Return the crc-32c of bytes with a crc, followed by more bytes.
+    """Return the crc-32c of some bytes and the bytes after them, from the crc of the first bytes.
 
     >>> extend_crc32c(crc32c(b"12345"), b"6789") == crc32c(b"123456789")
     True

@@ -29,7 +29,7 @@ _TO_THE_END: Final = 2**31
 
 
 class BoundedReader(Reader):
-    """Skip at most ``most`` elements and tagged fields while reading. Beyond it, raise an error."""
+    """Skip at most ``most`` elements and tagged fields while reading, or raise an error."""
 
     __slots__ = ("_left", "most")
 
@@ -219,9 +219,9 @@ class Replacement(NamedTuple):
 def replace_fields(data: bytes, replacements: Iterable[Replacement]) -> bytes:
     """Return ``data`` with new values in some fields. All other bytes remain the same.
 
-    The sizes of the tagged fields around them are adapted. Tagged fields must be in tag sections
-    (`TagForm.SECTION`), as in every released message. Raises `EncodeError` for values that do not
-    have the types of their fields.
+    The sizes of the tagged fields around the changed fields are adapted. Tagged fields must be in
+    tag sections (`TagForm.SECTION`), as in every released message. Raises `EncodeError` for values
+    that do not have the types of their fields.
     """
     edits: list[tuple[int, int, bytes]] = []
     around: set[TaggedSpan] = set()

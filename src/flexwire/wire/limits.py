@@ -51,6 +51,6 @@ VARLONG_BYTES: Final = -(-VARLONG_BITS // GROUP_BITS)
 """The largest number of bytes in a varint and in a varlong."""
 
 FIRST_MILLISECOND: Final = -62_135_596_800_000
-"""The start of the year 1, in ms since 1970. It is the first time in Python and Spark."""
+"""The start of the year 1, in ms since 1970. Python and Spark have no earlier times."""
 LAST_MILLISECOND: Final = 253_402_300_799_999
-"""The end of the year 9999, in ms since 1970. It is the last year in Python and Spark."""
+"""The end of the year 9999, in ms since 1970. Python and Spark have no later years."""

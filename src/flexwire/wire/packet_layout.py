@@ -1,7 +1,7 @@
 """The numbers in capture files, and in the headers of packets.
 
-Python objects (`flexwire.capture.files`) use these numbers. `kernels/packets.pyx` has its own, and
-a test compares the two.
+Python objects (`flexwire.capture.files`) use these numbers. `kernels/packets.pyx` contains a copy,
+and a test compares both.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ OPTION_COMMENT, OPTION_TSRESOL, OPTION_TSOFFSET = 1, 9, 14
 RECORD_HEAD = 16
 
 MAX_BLOCK_BYTES = 16 * 1024 * 1024
-"""The largest packet or block. A longer one counts as damage. The limit of libpcap for a packet is
-256 KiB.
+"""The largest packet or block. A longer packet or block counts as damage. The limit of libpcap for
+a packet is 256 KiB.
 """
 
 MAX_INTERFACES = 65536
 MILLION = 1_000_000
-MAX_TIMESTAMP_US = 253_402_300_800_000_000  # The year 10000 comes after the last time of datetime.
+MAX_TIMESTAMP_US = 253_402_300_800_000_000  # The year 10000 is beyond the range of datetime.
 
 # Network protocols as Ethernet numbers them, and the tags that may precede a protocol.
 IPV4, IPV6 = 0x0800, 0x86DD
@@ -45,7 +45,7 @@ TCP = 6
 FRAGMENT_HEADER, AUTHENTICATION_HEADER = 44, 51
 EXTENSION_HEADERS = (0, 43, FRAGMENT_HEADER, AUTHENTICATION_HEADER, 60, 135, 139, 140)
 IPV4_BYTES, IPV6_BYTES, TCP_BYTES = 20, 40, 20
-# The number of bytes of a TCP header that are read. They include its flags.
+# The number of bytes of a TCP header that are read. These bytes include the flags.
 TCP_READ_BYTES = 14
 # These bits mean that more fragments follow, or that this fragment is not the first.
 FRAGMENT_BITS = 0x3FFF

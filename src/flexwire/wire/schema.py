@@ -2,8 +2,8 @@
 
 The value of a structure is a mapping from attribute names to values. A missing field has its
 default, and ``unknown_tagged_fields`` maps tags to bytes. `Schema.resolved` makes the structures of
-message specs. By hand, structures are composed from KIP-482's type classes, and the attribute of a
-field is its name.
+message specs. Structures can also be composed by hand from KIP-482's type classes. The attribute
+of a field is then its name.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ class Field:
 class Schema(Type):
     r"""A structure in one version, or a structure composed by hand.
 
-    By hand, it has mandatory fields in order and, if ``optional_fields`` are given, optional fields
-    by tag. ``form`` decides where the optional fields are: in a tag section at the end as in
-    KIP-482, or in an optional field buffer at the beginning as in its first draft. Without
-    ``optional_fields``, the structure has no place for unknown fields either. With an empty
-    mapping, it has a place for them.
+    A structure composed by hand has mandatory fields in order and, if ``optional_fields`` are
+    given, optional fields by tag. ``form`` decides where the optional fields are: in a tag section
+    at the end as in KIP-482, or in an optional field buffer at the beginning as in its first
+    draft. Without ``optional_fields``, the structure has no place for unknown fields either. With
+    an empty mapping, it has a place for unknown fields.
 
     ``fields`` contains all fields. In a version of a message, they include absent fields. A
     structure with tagged fields is ``flexible``. ``refused_tags`` contains the tags of fields in
@@ -141,7 +141,7 @@ class Schema(Type):
         refused_tags: frozenset[int],
         form: TagForm,
     ) -> Self:
-        """Make a structure from fields that know whether they are inline, tagged or absent."""
+        """Make a structure from fields that are already marked as inline, tagged or absent."""
         schema = cls.__new__(cls)
         vars(schema).update(
             name=name, fields=fields, flexible=flexible, refused_tags=refused_tags, form=form

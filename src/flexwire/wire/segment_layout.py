@@ -1,7 +1,7 @@
 """The numbers in TCP segments, and in the frames inside them.
 
 The sources are RFC 9293 (flags and sequence numbers), Kafka's protocol guide (a frame is an int32
-length and as many bytes), and RequestHeader.json.
+length, followed by this number of bytes), and RequestHeader.json.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def read_tagged_fields(
     known: Mapping[int, TaggedFieldType],
     refused: Collection[int] = (),
 ) -> tuple[dict[int, Any], dict[int, bytes]]:
-    """Read the tagged fields of a structure: the values of known tags, and the bytes of others.
+    """Read the tagged fields of a structure: the values of known and the bytes of unknown tags.
 
     Like Kafka's Java, the lenient reader keeps unknown fields that cannot be written. A tag above
     31 bits is kept unchanged. A second value of a tag is kept under tag + n * 2**32, where n is the
@@ -197,7 +197,7 @@ def read_tagged_fields(
         if size > reader.remaining and not (reader.lenient and field is not None):
             raise reader.error(f"tag {tag} declares {size} bytes but {reader.remaining} remain", at)
         if field is None:
-            # A mapping has no place for a second value, but Java keeps a list.
+            # A mapping cannot contain a second value of a tag, but Java keeps a list.
             key = tag + (len(unknown) << 32) if tag in unknown else tag
             unknown[key] = _read_unknown(reader, tag, size)
         else:

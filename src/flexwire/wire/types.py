@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 # For malformed UTF-8, Java and Python insert a U+FFFD at the same places, except for a surrogate:
-# Java inserts one for all its bytes, and Python one for each byte. FF is malformed by itself, so
-# both insert one.
+# Java inserts one U+FFFD for all bytes of the surrogate, and Python inserts one for each byte. FF
+# is malformed by itself, so both insert one U+FFFD.
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
 
@@ -295,7 +295,7 @@ class Bytes(_Sized):
 
     @property
     def name(self) -> str:  # type: ignore[override]  # computed from the flags
-        """BYTES or RECORDS, with COMPACT_ and NULLABLE_ before it if they apply."""
+        """BYTES or RECORDS, preceded by COMPACT_ and NULLABLE_ if these apply."""
         return self._full_name(self.kind)
 
     def read(self, reader: Reader) -> bytes | None:
@@ -326,7 +326,7 @@ class ArrayType(_Sized):
 
     @property
     def name(self) -> str:  # type: ignore[override]  # computed from the flags
-        """ARRAY, with COMPACT_ and NULLABLE_ before it if they apply."""
+        """ARRAY, preceded by COMPACT_ and NULLABLE_ if these apply."""
         return self._full_name("ARRAY")
 
     def layout(self) -> object:

@@ -100,7 +100,7 @@ def uuid_text(value: uuid.UUID) -> str:
 
 
 def parse_uuid_text(text: str) -> uuid.UUID:
-    """Return the uuid in text from `uuid_text`, even with padding. Raises `ValueError`.
+    """Return the uuid in a text from `uuid_text`, with or without padding. Raises `ValueError`.
 
     The last character has four more bits than a uuid needs, so several texts mean the same uuid.
 

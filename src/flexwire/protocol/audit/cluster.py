@@ -41,7 +41,7 @@ METADATA_VERSION: Final = "metadata.version"
 # The listener of a broker in ZooKeeper mode, in the "listeners" of request specs.
 _ZOOKEEPER_LISTENER: Final = "zkBroker"
 _FIRST: Final = "4.0.0"
-"""The first release without ZooKeeper, and the first with gates."""
+"""The first release without ZooKeeper, which is also the first release with gates."""
 _LEAST_LEVEL: Final = 7
 """The metadata.version of 3.3-IV3, the lowest that 4.x reads (KAFKA-18601)."""
 _UNBLOCKED: Final = "4.2.1"
@@ -54,7 +54,7 @@ This was measured: 4.0.2, 4.1.2 and 4.2.0 refuse every change of the topic. 4.2.
 
 
 class _Feature(NamedTuple):
-    """A feature. Its APIs answer UNSUPPORTED_VERSION (35) until the feature is finalized."""
+    """A feature, whose APIs return UNSUPPORTED_VERSION (35) until the feature is finalized."""
 
     name: str
     since: str
@@ -85,9 +85,9 @@ class ClusterSeen:
     reported no level is missing. ``configured`` contains topics or brokers, by configuration. Only
     configurations that some release lacks are included. ``described`` counts the topics and brokers
     whose configurations were seen. ``offered`` contains the API keys in ApiVersions responses, and
-    ``uses`` contains the requests by API key. ``old_batches`` contains the batches of magic 0 and 1
-    by topic, or is None if no log was read. ``is_whole`` means that the log of the cluster's
-    metadata was read. If a configuration is then missing, it is not set.
+    ``uses`` contains the number of requests by API key. ``old_batches`` contains the number of
+    batches with magic 0 or 1 by topic, or is None if no log was read. ``is_whole`` means that the
+    log of the cluster's metadata was read. If a configuration is then missing, it is not set.
     """
 
     features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class ClusterSeen:
 @per_catalog
 @cache
 def zookeeper_apis() -> tuple[int, ...]:
-    """Return the APIs that only brokers in ZooKeeper mode accept, by the listeners in the specs.
+    """Return the APIs that only brokers in ZooKeeper mode accept, as the specs' listeners show.
 
     >>> [api_name(key) for key in zookeeper_apis()]
     ['LeaderAndIsr', 'StopReplica', 'UpdateMetadata']

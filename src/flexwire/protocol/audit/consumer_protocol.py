@@ -1,10 +1,10 @@
 """Decide whether a group can move to the consumer protocol (KIP-848, KIP-1274).
 
-Since Kafka 5.0, Java's KafkaConsumer uses the consumer protocol by default. No other client does. A
-group moves when its first member sends ConsumerGroupHeartbeat: the broker then converts the group
-and its classic members, unless there is an obstacle.
+Since Kafka 5.0, Java's KafkaConsumer uses the consumer protocol by default. No other client uses
+the consumer protocol by default. A group moves when its first member sends ConsumerGroupHeartbeat:
+the broker then converts the group and its classic members, unless there is an obstacle.
 
-`consumer_protocol.json` contains the known facts about libraries, refusals of brokers, and
+`consumer_protocol.json` contains the known facts about libraries, the refusals by brokers, and the
 conditions that traffic does not show. It also contains the sources, and the day on which they were
 checked. `make trial` runs real groups and compares these verdicts with the reaction of a broker
 (`tests/kafka/trial/groups.jsonl`).
@@ -52,8 +52,8 @@ class RefusedSettings:
 
     ``assignors`` and ``timeout`` are the names of the settings that JoinGroup shows. A member is
     affected if it offers one of ``lists`` (without the first setting), or a list that begins with
-    one of ``first``. ``timeouts_ms`` are the default session timeouts of its releases. ``effect``
-    is the consequence of such a setting.
+    one of ``first``. ``timeouts_ms`` are the default session timeouts of the library's releases.
+    ``effect`` is the consequence of such a setting.
     """
 
     assignors: str
@@ -80,8 +80,9 @@ class ProtocolSupport:
     """The support of a library for the consumer protocol.
 
     ``appears_in`` is the first release with the protocol, and ``works_from`` is the first release
-    in which its authors call it ready. ``setting`` turns the protocol on. ``is_default_from`` is
-    the release in which it becomes the default, or None if no such release is planned.
+    in which the library's authors call the protocol ready. ``setting`` is the setting that enables
+    the protocol. ``is_default_from`` is the release in which the protocol becomes the default, or
+    None if no such release is planned.
     """
 
     library: str
@@ -123,11 +124,11 @@ REFUSALS: Final = {
     )
     for row in _FACTS["refusals"]
 }
-"""By the broker's response to a member of the consumer protocol: the verdict about the group."""
+"""The verdict about a group, by the error code in the broker's response to a member."""
 
 
 class UnseenCondition(NamedTuple):
-    """A reason why a group does not move that traffic does not show.
+    """A reason why a group does not move, which traffic does not show.
 
     ``error`` is the code with which a broker then refuses a member, or None if the client does not
     start.
@@ -143,7 +144,7 @@ UNSEEN: Final = tuple(
     UnseenCondition(**{**row, "error": None if row["error"] is None else _CODES[row["error"]]})
     for row in _FACTS["unseen"]
 )
-"""All conditions of this kind that are known."""
+"""All known conditions that traffic does not show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +165,11 @@ class GroupMember:
 class GroupTraits:
     """The facts about a group in traffic or in a coordinator's log.
 
-    Equal ``members`` are listed once. ``has_user_data`` says whether an assignment had user data;
-    it is None if no assignment could be read. ``is_unreadable`` is true if an assignment of
+    Equal ``members`` are listed once. ``has_user_data`` is true if an assignment contained user
+    data, and None if no assignment could be read. ``is_unreadable`` is true if an assignment of
     consumers could not be read. ``uses_it`` is true if a member used the consumer protocol, and
-    ``refusals`` are the error codes with which a broker refused members that asked for it.
+    ``refusals`` are the error codes with which a broker refused members that requested this
+    protocol.
     """
 
     protocol_type: str | None

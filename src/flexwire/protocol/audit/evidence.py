@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 NegotiationEvidence = Literal["here", "elsewhere", "never", "unseen"]
 """The connection, if any, on which a client sent ApiVersions.
 
-"here": on this connection. "elsewhere": on another one. "never": on no connection, although the
-capture has this connection from its start. "unseen": perhaps before the capture began.
+"here": on this connection. "elsewhere": on another connection. "never": on no connection, although
+the capture contains this connection from its start. "unseen": perhaps before the capture began.
 """
 
 
@@ -37,8 +37,8 @@ capture has this connection from its start. "unseen": perhaps before the capture
 class Use:
     """The requests of one client, API and version, on connections with the same evidence.
 
-    ``offered`` is the range of the API in the ApiVersions responses of the captured broker. It is
-    None if no response was seen, and `Versions.NONE` if the response lacks the API. ``closed``
+    ``offered`` is the API's version range in the ApiVersions responses of the captured broker. It
+    is None if no response was seen, and `Versions.NONE` if the response lacks the API. ``closed``
     means that the broker closed these connections without a response to this version.
     """
 
@@ -66,8 +66,9 @@ class Conduct:
 
     ``connections`` is the number of the client's connections. Each connection belongs to only one
     client. ``configured`` contains the configurations set by the client that some release lacks.
-    ``mechanisms`` contains the mechanisms of its SASL handshakes. ``whole`` is true if all of the
-    client's connections were captured from the start, and therefore all of its handshakes.
+    ``mechanisms`` contains the mechanisms of the client's SASL handshakes. ``whole`` is true if
+    all of the client's connections were captured from the start, and therefore all of its
+    handshakes.
     """
 
     role: Role
@@ -92,12 +93,12 @@ class Conduct:
 class ClientFinding:
     """A verdict about one client on one release, with its evidence.
 
-    ``evidence`` names the rule behind the verdict. ``reason`` is a sentence that explains the
-    verdict with numbers. A finding about a version has ``api_key`` and ``version``, and its counts
-    include all of the client's requests at that version. A finding about the software, or about the
-    client as a whole, has neither. ``last_accepting`` is the last release that reads the version,
-    and ``first_refusing`` is the first release after that. Either is None if the catalog has no
-    such release.
+    ``evidence`` is the name of the rule behind the verdict. ``reason`` is a sentence that explains
+    the verdict with numbers. A finding about a version has ``api_key`` and ``version``, and its
+    counts include all of the client's requests at that version. A finding about the software, or
+    about the client as a whole, has neither ``api_key`` nor ``version``. ``last_accepting`` is the
+    last release that reads the version, and ``first_refusing`` is the first release after that.
+    Each of these two is None if the catalog has no such release.
     """
 
     release: str
@@ -117,7 +118,7 @@ class ClientFinding:
 
 
 # These APIs are advertised from version 0 even if fewer versions are read, because some clients
-# take a missing 0 for a very old broker (KAFKA-18659).
+# mistake a broker without version 0 for a very old broker (KAFKA-18659).
 _PRODUCE = 0
 # These releases are used if the release of the brokers is unknown. An upgrade rarely skips more
 # releases.
@@ -158,7 +159,7 @@ def stable_versions(api_key: int, release: str) -> Versions:
 
 
 def offered_versions(api_key: int, release: str) -> Versions:
-    """Return the range that a broker of the release advertises, or none if it lacks the API.
+    """Return the range that a broker advertises, or an empty range if the release lacks the API.
 
     >>> offered_versions(0, "4.0.2"), stable_versions(0, "4.0.2")
     (Versions('0-12'), Versions('3-12'))
@@ -168,15 +169,15 @@ def offered_versions(api_key: int, release: str) -> Versions:
 
 
 def newest_version(api_key: int, release: str) -> int | None:
-    """Return the newest stable version of an API in a release. None if the release lacks it."""
+    """Return the newest stable version of an API in a release, or None if the API is missing."""
     versions = stable_versions(api_key, release)
     return versions.highest if versions else None
 
 
 def refusal(api_key: int, version: int, release: str) -> tuple[str | None, str | None]:
-    """Return the last release up to this one that reads the version, and the first that refuses it.
+    """Return the last release, up to this one, that reads the version, and the first that refuses.
 
-    Both are None for a version that no release up to this one reads.
+    Both results are None for a version that no release up to this one reads.
 
     >>> refusal(1, 3, catalog().newest_release)[0] in catalog().releases
     True
@@ -194,7 +195,7 @@ def refusal(api_key: int, version: int, release: str) -> tuple[str | None, str |
 
 
 def find_release_reading_again(api_key: int, version: int, release: str) -> str | None:
-    """Return the first later release that reads the version again, as 4.0.1 reads JoinGroup 0."""
+    """Return the first later release that reads the version again, like 4.0.1 with JoinGroup 0."""
     releases = catalog().final_releases
     later = releases[releases.index(release) + 1 :]
     return next(
@@ -208,7 +209,7 @@ def fitting_releases(offered: Mapping[int, Versions]) -> tuple[str, ...]:
     The range of each API must equal the range in the release, with or without its unstable version.
     An API may be missing, because some listeners and the ZooKeeper mode omit APIs. API keys that
     are in no release belong to a vendor. The result is empty for brokers that are not Apache
-    Kafka's.
+    Kafka.
     """
     released = {key: versions for key, versions in offered.items() if request_entries(key)}
     if not released:
@@ -232,11 +233,11 @@ def _advertised(api_key: int, release: str) -> set[Versions]:
 def audited_releases(brokers: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the releases that are audited by default: one for each major version.
 
-    ``brokers`` are the possible releases of the captured brokers. The result begins with the oldest
-    of them. If the releases are unknown, the two newest major versions of the catalog are used.
-    Each major version is represented by its newest release, because that is the target of an
-    upgrade. Each finding names the release in which the refusal began. Previews of releases are
-    left out.
+    ``brokers`` are the possible releases of the captured brokers. The result begins with the
+    oldest of these releases. If the releases are unknown, the two newest major versions of the
+    catalog are used. Each major version is represented by its newest release, because that is the
+    target of an upgrade. Each finding contains the release in which the refusal began. Previews of
+    releases are left out.
     """
     releases = catalog().releases
     majors = [list(group) for _, group in groupby(catalog().final_releases, key=_major)]
@@ -247,7 +248,7 @@ def audited_releases(brokers: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def to_audited_releases(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the named releases of the catalog, without repetitions.
+    """Return the catalog's releases with these names, without repetitions.
 
     Raises `UnknownMessageError` for a release that the catalog lacks, and `ArgumentError` for a
     preview of a release.
@@ -264,8 +265,8 @@ def _major(release: str) -> int:
 # The listeners of clients, in the "listeners" of request specs. If only brokers in ZooKeeper mode
 # ("zkBroker") accept a request in its newest release, it is not a client's request.
 _CLIENTS_LISTENER = "broker"
-# Requests that are on no client listener belong to brokers and controllers. The specs do not say to
-# which of them.
+# Requests that are on no client listener belong to brokers and controllers. The specs do not
+# distinguish the two.
 _CONTROLLERS = {
     4: "LeaderAndIsr: the controller tells brokers which partitions to lead or follow "
     "(ZooKeeper mode)",
@@ -287,7 +288,8 @@ _BROKERS = {
     86: "DeleteShareGroupState: a group coordinator sends it to a share coordinator (KIP-932)",
     87: "ReadShareGroupStateSummary: a group coordinator sends it to a share coordinator (KIP-932)",
 }
-# Clients send these requests in lower versions. From these versions up, only brokers send them.
+# Clients send these requests in lower versions. Only brokers send these versions and higher
+# versions.
 _BROKERS_FROM = {
     24: (
         4,
@@ -350,7 +352,8 @@ def _has_clients_listener(entry: CatalogEntry) -> bool:
 def listeners_of(entry: CatalogEntry) -> tuple[str, ...]:
     """Return the listeners of a request in the newest release that reads it, or none.
 
-    4.x still has the specs of removed requests. A preview counts only if no final release reads it.
+    4.x still contains the specs of removed requests. A preview counts only if no final release
+    reads the request.
     """
     reading = [release for release, versions in entry.releases.items() if versions]
     if not reading:

@@ -1,4 +1,4 @@
-"""Find the common version of an API for a client and a release, or the effect of having none.
+"""Find the common version of an API for a client and a release, or the effect if there is none.
 
 A client that negotiates sends the lower of the two maximum versions. This requires a common
 version: a release may lack an API completely, or may have removed all versions that the client
@@ -44,8 +44,8 @@ def common_versions(party: Party, use: Use, release: str) -> Versions:
     """Return the versions that the client may use and the release offers.
 
     It is assumed that the client may use every version that occurs in some release together with
-    the version that was seen. If its software is known to use only one version, the result is this
-    version.
+    the version that was seen. If the client's software is known to use only one version, the
+    result is this version.
     """
     missing_api = find_missing_api(use.api_key, party)
     if missing_api is not None and missing_api.speaks:
@@ -61,8 +61,8 @@ def common_versions(party: Party, use: Use, release: str) -> Versions:
 def versions_spoken_with(api_key: int, version: int) -> Versions:
     """Return every version that some release reads together with this version.
 
-    A version that is newer than the catalog is assumed to occur together with those of the newest
-    release.
+    A version that is newer than the catalog is assumed to occur together with the versions of the
+    newest release.
 
     >>> versions_spoken_with(76, 0), versions_spoken_with(76, 1), versions_spoken_with(68, 0)
     (Versions('0'), Versions('1'), Versions('0-1'))
@@ -130,7 +130,7 @@ def judge_without_common_version(party: Party, use: Use, release: str) -> UseVer
 
 
 def judge_unstable_version(party: Party, use: Use, release: str) -> UseVerdict | None:
-    """Return the verdict on a version in early access. None if the client may send another."""
+    """Return the verdict on a version in early access. None if the client can use another."""
     if common_versions(party, use, release) and negotiates(party, use):
         return None
     reason = f"Kafka {release} offers this version only with {_UNSTABLE}=true"

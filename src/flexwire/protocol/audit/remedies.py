@@ -95,7 +95,7 @@ def _about_newer(party: Party, use: Use, release: str) -> str:
 def _unpinning(party: Party, release: str) -> list[str]:
     library = find_library(party)
     if library is not None and library.remedy and libraries_are_about(release):
-        return []  # The remedy already names the setting.
+        return []  # The remedy already contains the setting.
     pins = pinning_settings(party)
     if library is not None or party.software_name is not None:
         return [f"{pin.remedy} ({pin.client})" for pin in pins]

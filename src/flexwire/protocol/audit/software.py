@@ -51,7 +51,7 @@ PINS = tuple(Pin(**{**pin, "sources": tuple(pin["sources"])}) for pin in _FACTS[
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A client library, or software built on one, and the first release that works on Kafka 4.
+    """A client library (or software with one inside), and its first release that works on Kafka 4.
 
     ``works_from`` is None if no first working release is known. ``remedy`` then contains the
     advice. ``client_id`` is a pattern that matches its default client ids. ``software`` is its name
@@ -85,9 +85,10 @@ LIBRARIES = tuple(
 class MissingApi:
     """The behavior of a client if the broker lacks an API, or has no common version of the API.
 
-    "goes on" means a documented fallback, and "fails" means that the client is known to have none.
-    ``software`` contains names in ApiVersions. If the list is empty, the behavior applies to every
-    client. If ``speaks`` is set, the software uses only the version that was captured.
+    "goes on" means a documented fallback, and "fails" means that the client is known to have no
+    fallback. ``software`` contains names in ApiVersions. If the list is empty, the behavior
+    applies to every client. If ``speaks`` is set, the software uses only the version that was
+    captured.
     """
 
     api_keys: tuple[int, ...]
@@ -131,7 +132,7 @@ class SoftwareFact:
 def facts_about(party: Party, conduct: Conduct, release: str) -> list[SoftwareFact]:
     """Return the listed facts about a client's software on a release.
 
-    Brokers have no such facts.
+    There are no such facts about brokers.
     """
     return [
         SoftwareFact(
@@ -157,7 +158,7 @@ def cite_sources(sources: tuple[str, ...], checked: str) -> str:
 def pinning_settings(party: Party) -> list[Pin]:
     """Return the settings that may affect this client.
 
-    If its library is unknown, return all settings.
+    If the client's library is unknown, return all settings.
 
     >>> from flexwire.protocol.audit import Party
     >>> [pin.setting for pin in pinning_settings(Party("a", None, None, "sarama", "1.40.0"))]
@@ -237,7 +238,7 @@ def find_missing_api(api_key: int, party: Party) -> MissingApi | None:
 
 @cache
 def find_software(party: Party) -> tuple[str | None, tuple[int, ...]]:
-    """Return the software's name and version, or those of the librdkafka inside it.
+    """Return the software's name and version, or those of its librdkafka.
 
     >>> from flexwire.protocol.audit import Party
     >>> find_software(Party("a", None, None, "confluent-kafka-go", "v2.6.1-librdkafka-2.6.1"))
@@ -284,7 +285,8 @@ def _concerns(row: dict[str, Any], release: str) -> bool:
     if refused and refused["version"] in read_versions(refused["api_key"], release):
         return False
     if refused:
-        # The release must have supported the version once. If it never did, another rule applies.
+        # The release must have supported the version once. If the release never supported the
+        # version, another rule applies.
         older = catalog().final_releases[: catalog().final_releases.index(release)]
         return any(refused["version"] in read_versions(refused["api_key"], old) for old in older)
     return version_numbers(release) >= version_numbers(row["from_release"])

@@ -2,11 +2,11 @@
 
 Each use of a version is judged separately, and the client as a whole is judged by the known facts
 about its software. A refusal alone is never a verdict. Two observations show whether the client
-depends on the version: the offered versions that it received, and whether it asked for them. If
-both are missing, the verdict is "cannot say".
+depends on the version: the versions that the broker offered to the client, and whether the client
+asked for these versions. If both are missing, the verdict is "cannot say".
 
 Requests that set configurations are judged by the names of the configurations, because the versions
-of CreateTopics, AlterConfigs and IncrementalAlterConfigs are not relevant for them.
+of CreateTopics, AlterConfigs and IncrementalAlterConfigs are not relevant for configurations.
 """
 
 from __future__ import annotations
@@ -109,11 +109,11 @@ _THREE_DIGITS, _ROUNDED_UP = 100, 0.9995
 def judge(
     party: Party, conduct: Conduct, release: str, *, brokers: Sequence[str] = ()
 ) -> list[ClientFinding]:
-    """Return a release's verdicts about a client, the most serious first. There is at least one.
+    """Return a release's verdicts about a client, the most serious first; at least one.
 
-    ``brokers`` contains the possible releases of the captured brokers. It is empty if they are
-    unknown. Raises `UnknownMessageError` for a release that is not in the catalog, and
-    `ArgumentError` for a preview.
+    ``brokers`` contains the possible releases of the captured brokers. ``brokers`` is empty if
+    these releases are unknown. Raises `UnknownMessageError` for a release that is not in the
+    catalog, and `ArgumentError` for a preview.
     """
     release = catalog().final_release(release)
     if conduct.role != "client":
@@ -212,7 +212,7 @@ def _about_versions(
 def classify(
     party: Party, use: Use, release: str, brokers: Sequence[str] = ()
 ) -> UseVerdict | None:
-    """Return the verdict on a client's use of a version on a release. None if it has no problem."""
+    """Return the verdict on a client's use of a version on a release, or None without a problem."""
     is_asking = use.api_key == api_key_of(NEGOTIATES)
     if is_asking or use.version in stable_versions(use.api_key, release):
         return None

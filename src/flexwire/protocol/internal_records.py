@@ -33,7 +33,7 @@ def decode_value(
     *,
     release: str | None = None,
 ) -> TypedMessage | None:
-    r"""Decode the value of a record of an internal topic. Return None for a tombstone.
+    r"""Decode the value of a record of an internal topic, or return None for a tombstone.
 
     ``key`` is the record's key, as bytes or as the result of `decode_key`. The key decides which
     message the value is, except in topics whose records have no key. Raises the errors of

@@ -40,8 +40,7 @@ class Authentication:
     """
 
     def __init__(self, *, is_open: bool = False, is_guarded: bool = False) -> None:
-        # A request has shown that authentication is not required, but it may still be running
-        # later.
+        # Open: a request has shown that no login is required. Guarded: a login may still be running.
         self.is_open = is_open
         self.is_guarded = is_guarded
 

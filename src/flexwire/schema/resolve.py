@@ -37,7 +37,7 @@ Fields = dict[str, dict[str, list[Mention]]]
 def union(specs: Iterable[ServedSpec]) -> Fields:
     """Return the fields of a message and its structures, by structure name and attribute.
 
-    The message comes first. Fields are in the order of the first spec. They precede fields that
+    The message comes first. Fields are in the order of the first spec, followed by the fields that
     are only in later specs. Each field has its descriptions from all specs that contain the field,
     in the order of the specs. If the newest spec is first, the first description decides about the
     default.

@@ -310,7 +310,7 @@ class MessageSpec:
         return structs
 
     def fields_by_structure(self) -> dict[str, tuple[FieldSpec, ...]]:
-        """Return the fields of every structure by its name, with those of the message at the end."""
+        """Return the fields of every structure by its name, with those of the message last."""
         # No structure in a message has the name of the message.
         return self.structs() | {self.name: self.fields}
 

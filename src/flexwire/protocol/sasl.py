@@ -40,7 +40,7 @@ class Authentication:
     """
 
     def __init__(self, *, is_open: bool = False, is_guarded: bool = False) -> None:
-        # Open: a request has shown that no login is required. Guarded: a login may still be running.
+        # Open: a request has shown that no login is required. Guarded: a login may still follow.
         self.is_open = is_open
         self.is_guarded = is_guarded
 

@@ -140,7 +140,7 @@ def test_specs_of_old_releases_are_read_in_their_mode(tmp_path: Path) -> None:
 def test_two_files_of_one_message_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "a", "Note", "data")
     write(tmp_path / "b", "Note", "data")
-    with pytest.raises(SpecError, match="message Note is already that of"):
+    with pytest.raises(SpecError, match="message Note is already defined in"):
         docs(tmp_path / "a", tmp_path / "b", "--out", tmp_path / "site")
 
 

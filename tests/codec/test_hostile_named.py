@@ -82,7 +82,7 @@ HOSTILE = {
     ),
     "an array length of -2, inflexible": Hostile(
         *("kafka-python, aiokafka: an empty array", NUMBERS, 0, bytes.fromhex("fffffffe")),
-        *("numbers", 0, "length -2 is neither -1 (null) nor a size"),
+        *("numbers", 0, "expected a length of -1 (null) or more, got -2"),
     ),
     "a last string that is cut off": Hostile(
         *("kafka-python: a shorter string", RACK, 0, b"\x00\x09rack-"),

@@ -121,7 +121,7 @@ def test_a_name_that_two_files_give_is_refused_where_it_stands(tmp_path: Path) -
     first = write(tmp_path / "a.json", "Ping")
     second = write(tmp_path / "b.json", "Ping")
     assert refused(tmp_path) == (
-        f"{second}:3:10: message Ping is already that of {first}; rename one"
+        f"{second}:3:10: message Ping is already defined in {first}; rename one"
     )
 
 

@@ -286,11 +286,13 @@ def test_a_request_that_has_no_such_response_says_why() -> None:
     with pytest.raises(
         ArgumentError,
         match=r"^Metadata version 12: only a broker can make the response, "
-        "because Topics in the request is null, which requests all$",
+        "because Topics in the request is null, which means everything$",
     ):
         error_response(everything, 12, 6)
     assert error_response(everything, 13, 6).encode(13)
-    with pytest.raises(ArgumentError, match="Topics in the request is empty, which requests all"):
+    with pytest.raises(
+        ArgumentError, match="Topics in the request is empty, which means everything"
+    ):
         error_response(message("MetadataRequest")(), 0, 6)
     with pytest.raises(ArgumentError, match="Results does not correspond to a list in the request"):
         error_response(message("DescribeLogDirsRequest")(topics=[]), 1, 6)

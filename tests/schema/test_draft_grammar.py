@@ -123,7 +123,7 @@ REFUSED = [
     (draft({"name": "Bar", "type": "int8"}), "field Bar is optional but has no 'tag'"),
     (draft(BAR, versionsWithOptional="absent"), "the spec has no 'versionsWithOptional'"),
     (draft(BAR, versionsWithOptional="none"), "the spec has no 'versionsWithOptional'"),
-    (draft(BAR, {**BAR, "name": "Baz"}), "tag 1 in Foo is already that of field Bar"),
+    (draft(BAR, {**BAR, "name": "Baz"}), "tag 1 in Foo already belongs to field Bar"),
     (draft(BAR, fields=[{"name": "Bar", "type": "int8", "versions": "0+"}]), "name Bar in Foo"),
     (draft({**BAR, "nullable": True}), "type int8 cannot be null; remove 'nullable'"),
     (draft({**BAR, "versions": "0+"}), "unknown key 'versions' in the field"),

@@ -166,7 +166,7 @@ def test_a_single_value_is_a_list_of_one() -> None:
         ({"Name": 1}, "did you mean 'name'?"),
         ({"colour": 1}, "known are name, versions, fields"),
         ({"name": "absent"}, "the field has no 'name'"),
-        ({"name": "a_b"}, "field name 'a_b' is not letters and digits"),
+        ({"name": "a_b"}, "field name 'a_b' must consist of letters and digits"),
         ({"type": "absent"}, "field Bar has no 'type'"),
         ({"type": "int31"}, "unknown type 'int31'"),
         ({"type": "[]"}, "no element type"),
@@ -222,13 +222,13 @@ def test_a_message_without_meaning_is_refused(more: dict[str, Any], reason: str)
 @pytest.mark.parametrize(
     ("one", "other", "reason"),
     [
-        ({"name": "Bar"}, {"name": "Bar"}, "name Bar in FooRequest is already that of field Bar"),
-        ({"name": "Bar"}, {"name": "bar"}, "name bar in FooRequest is already that of field Bar"),
-        ({"name": "BarId"}, {"name": "BARId"}, "is already that of field BarId"),
+        ({"name": "Bar"}, {"name": "Bar"}, "name Bar in FooRequest already belongs to field Bar"),
+        ({"name": "Bar"}, {"name": "bar"}, "name bar in FooRequest already belongs to field Bar"),
+        ({"name": "BarId"}, {"name": "BARId"}, "already belongs to field BarId"),
         (
             {"name": "A", "tag": 0, "taggedVersions": "1+"},
             {"name": "B", "tag": 0, "taggedVersions": "2+"},
-            "tag 0 in FooRequest is already that of field A",
+            "tag 0 in FooRequest already belongs to field A",
         ),
     ],
 )

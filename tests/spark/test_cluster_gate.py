@@ -160,7 +160,7 @@ def test_the_gates_say_what_the_capture_said(captured: Captured) -> None:
     of_topics = [one for one in audit.cluster if one.gate == "topic configurations"]
     assert {one.subject for one in of_topics} == {FORMAT}
     levels = {one.reason for one in audit.cluster if one.gate == "metadata.version"}
-    assert all(one.startswith("the level is 21") for one in levels)
+    assert all(one.startswith("the metadata.version level is 21") for one in levels)
 
 
 def test_however_rows_are_cut_and_merged_the_cluster_is_the_same(captured: Captured) -> None:

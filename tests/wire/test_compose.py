@@ -145,7 +145,7 @@ def test_the_first_draft_s_schema_begins_with_its_optional_fields() -> None:
 def test_unknown_tags_are_kept_and_missing_mandatory_fields_named() -> None:
     unknown = {"baz": 1, "unknown_tagged_fields": {9: b"\xff"}}
     assert FOO.decode(FOO.encode(unknown)) == unknown
-    with pytest.raises(EncodeError, match=r"Foo at baz: missing, and it has no default"):
+    with pytest.raises(EncodeError, match=r"Foo at baz: the field is missing and has no default"):
         FOO.encode({})
     with pytest.raises(EncodeError, match=r"FooResponse at foos\[0\].baz: missing"):
         RESPONSE.encode({"foos": [{}]})

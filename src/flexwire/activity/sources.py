@@ -172,7 +172,10 @@ def open_activity(paths: Sequence[str | Path], timezone: str = "UTC") -> Activit
     if found is not None and found.request_logs:
         return RequestLogActivity(paths, zone)
     if found is not None and found.logs and not found.captures:
-        raise CaptureError("log segments contain no connections", source=found.logs[0].name)
+        raise CaptureError(
+            "expected captures, request logs or a tap's socket: log segments contain no connections",
+            source=found.logs[0].name,
+        )
     return CaptureActivity(paths)
 
 

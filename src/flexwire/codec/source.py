@@ -309,7 +309,7 @@ class Emitter(ABC):
     def __init__(
         self, message: Schema, classes: Mapping[str, type[MessageStruct]], filename: str
     ) -> None:
-        about = f"{self.verb.capitalize()}s {message.name}, whose classes are given."
+        about = f"{self.verb.capitalize()}s {message.name}. Its classes are in this namespace."
         self.source = GeneratedModule(filename, about)
         self.line, self.block = self.source.line, self.source.block
         self.classes = classes

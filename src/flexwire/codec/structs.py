@@ -232,7 +232,7 @@ class ClassBuilder:
                 self.sizes[struct] += self.sizes[field.type.name]
                 if self.sizes[struct] > _MOST_BY_DEFAULT:
                     raise SpecError(
-                        f"structure {struct} holds over {_MOST_BY_DEFAULT} structures by default",
+                        f"by default, {struct} contains over {_MOST_BY_DEFAULT} structures",
                         source=self.source,
                     )
                 return (field.attribute, Any, msgspec.field(default_factory=inner))

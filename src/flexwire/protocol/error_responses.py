@@ -380,7 +380,7 @@ class _Builder:
         assert isinstance(response, Message)  # noqa: S101 - the structure is the message itself
         if not self._has_error and self._unknown:
             raise ArgumentError(
-                f"{self._api} version {self._version}: only a broker can make the response, "
+                f"{self._api} version {self._version}: only a broker can create the response, "
                 f"because {self._unknown[0]}"
             )
         return response
@@ -462,7 +462,7 @@ class _Builder:
             not values and _applies(_ALL, (self._api, field.name), self._version)
         ):
             empty = "null" if values is None else "empty"
-            self._unknown.append(f"{field.name} in the request is {empty}, which requests all")
+            self._unknown.append(f"{field.name} in the request is {empty}, which means everything")
         identity = self._asked.identity(field)
         for value in values or ():
             if not field.type.is_struct:

@@ -72,7 +72,7 @@ _PROXY: Final = (
 )
 _WORDS: Final = (
     "A program, such as an old health check, sends a ZooKeeper command to a Kafka port. Point the "
-    "program at ZooKeeper, or remove it."
+    "program at ZooKeeper, or remove the program."
 )
 
 # The protocol that begins with these four bytes (as a string), and the remedy.

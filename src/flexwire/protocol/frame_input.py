@@ -218,7 +218,7 @@ def _framed(data: bytes, kind: str, read: _Read) -> list[InputFrame]:
             reason = f"not Kafka's protocol: the first {PREFIX_LENGTH} bytes are {opening.what}"
             return [*frames, InputFrame(kind, at, data[at:], None, error=FrameError(reason))]
         if announced < 0:
-            reason = f"a frame of {announced} bytes is not possible; this is not Kafka's protocol"
+            reason = f"a frame cannot have {announced} bytes; this is not Kafka's protocol"
             return [*frames, InputFrame(kind, at, data[at:], announced, error=FrameError(reason))]
         frames.append(read(InputFrame(kind, at, data[begin : begin + announced], announced)))
         at = begin + announced

@@ -291,5 +291,5 @@ class FrameSplitter:
 
     def _refusal(self, length: int) -> str:
         if length < 0:
-            return f"a frame of {length} bytes is not possible; this is not Kafka's protocol"
+            return f"a frame cannot have {length} bytes; this is not Kafka's protocol"
         return f"a frame of {length} bytes is longer than the limit of {self.limit}"

@@ -120,7 +120,7 @@ def _lie(sample: SampleFrame, _version: int, source: random.Random) -> _Damaged:
     here = len(sample.data) - PREFIX_LENGTH
     number = source.choice([-1, 0, here - 1, here + 1, INT32_MAX])
     prefix = number.to_bytes(PREFIX_LENGTH, "big", signed=True)
-    words = f"the frame's length is {number}, in place of {here}"
+    words = f"the frame's length is {number} instead of {here}"
     return prefix + sample.data[PREFIX_LENGTH:], words
 
 

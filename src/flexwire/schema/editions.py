@@ -25,9 +25,9 @@ class InputKind(Enum):
     The form determines which other facts exist.
     """
 
-    FILE = "a file: that alone"
-    TREE = "a directory, a jar or a path in git: all that is in it"
-    RELEASE = "a release of the catalog: all the modules that were imported"
+    FILE = "a file: only this file"
+    TREE = "a directory, a jar or a path in git: all its specs"
+    RELEASE = "a release in the catalog: all imported modules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def editions_of(
             reason = f"validVersions {spec.valid_versions} has no end; write the highest version"
             raise text.error(reason, root.offset)
         if spec.name in texts:
-            reason = f"message {spec.name} is already that of {texts[spec.name].source}"
+            reason = f"message {spec.name} is already defined in {texts[spec.name].source}"
             raise SpecError(reason, source=source.name)
         place = SpecOrigin(
             InputKind.TREE if source.whole else InputKind.FILE, source.given, source.inside

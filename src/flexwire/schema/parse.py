@@ -217,7 +217,7 @@ class _Parser:
         for place, mark, what in marks:
             first = seen.setdefault(mark, place)
             if first is not place:
-                reason = f"{what} in {owner} is already that of field {first.name}"
+                reason = f"{what} in {owner} already belongs to field {first.name}"
                 self.text.refuse(rule, reason, place.position)
 
     def field(self, node: Node, *, optional: bool = False) -> FieldSpec:
@@ -225,7 +225,7 @@ class _Parser:
         members = Members(self.text, node, "the field", _OPTIONAL_FIELD_KEYS if optional else keys)
         name = members.required("name", "NAME_MISSING")
         if not _FIELD_NAME.fullmatch(name):
-            reason = f"field name {short(name)} is not letters and digits"
+            reason = f"field name {short(name)} must consist of letters and digits"
             members.refuse("NAME_INVALID", reason, "name")
         members.what = f"field {name}"
         type_ = self.type(members)

@@ -373,7 +373,7 @@ def read_specs(paths: Paths, *, mode: Mode = "strict") -> dict[str, MessageSpec]
         spec = parse_spec(text.text, text.source, mode=mode)
         first = specs.setdefault(spec.name, spec)
         if first is not spec:
-            reason = f"message {spec.name} is already that of {first.source}; rename one"
+            reason = f"message {spec.name} is already defined in {first.source}; rename one"
             raise text.error(reason, _name_offset(text))
         for version in turning_points(spec):
             resolve(spec, version)

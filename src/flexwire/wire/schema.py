@@ -292,7 +292,7 @@ class Schema(Type):
             writer.path.append(field.json_name)
             field_value = value.get(field.attribute, field.default)
             if field_value is NO_DEFAULT:
-                raise writer.error("missing, and it has no default")
+                raise writer.error("the field is missing and has no default")
             field.type.write(writer, field_value)
             writer.path.pop()
         if self.flexible and not self.tags_lead:

@@ -209,7 +209,7 @@ class _Sized(Type):
             (raw,) = reader.unpack(prefix, f"the length of a {self.name}")
             length = int(raw)
             if length < -1 and not reader.lenient:
-                raise reader.error(f"length {length} is neither -1 (null) nor a size", start)
+                raise reader.error(f"expected a length of -1 (null) or more, got {length}", start)
         if length > LONGEST:
             raise reader.error(f"length {length} is above {LONGEST}", start)
         if length >= 0:

@@ -189,17 +189,23 @@ def _metadata_version(seen: ClusterSeen, release: str) -> ClusterGate:
             "no broker sent its finalized metadata.version, and no log with this version was read"
         )
         remedy = (
-            "capture a client that asks for ApiVersions 3 or later, or run kafka-features describe"
+            "capture a client that sends ApiVersions 3 or later, or run kafka-features describe"
         )
         return ClusterGate(release, gate, "cannot say", gate, "not seen", reason, remedy)
     level = min(levels)
     if level < _LEAST_LEVEL:
-        reason = f"the level is {level}, but {release} requires {_LEAST_LEVEL} (3.3-IV3) or higher"
+        reason = (
+            f"the metadata.version level is {level}, but {release} requires {_LEAST_LEVEL} "
+            "(3.3-IV3) or higher"
+        )
         remedy = "kafka-features upgrade --metadata 3.9, while the brokers run 3.9"
         return ClusterGate(
             release, gate, "will break", gate, "level too low", reason, remedy, source=source
         )
-    reason = f"the level is {level}, and {release} accepts {_LEAST_LEVEL} (3.3-IV3) and higher"
+    reason = (
+        f"the metadata.version level is {level}, and {release} accepts {_LEAST_LEVEL} (3.3-IV3) "
+        "and higher"
+    )
     return ClusterGate(
         release, gate, "nothing seen against it", gate, "level", reason, source=source
     )

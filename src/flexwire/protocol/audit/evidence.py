@@ -281,19 +281,18 @@ _CONTROLLERS = {
 }
 # Requests that brokers send to each other on the clients' listener.
 _BROKERS = {
-    83: "InitializeShareGroupState: a group coordinator sends it to a share coordinator (KIP-932)",
-    84: "ReadShareGroupState: a share partition's leader sends it to a share coordinator (KIP-932)",
-    85: "WriteShareGroupState: a share partition's leader sends it to a share coordinator "
-    "(KIP-932)",
-    86: "DeleteShareGroupState: a group coordinator sends it to a share coordinator (KIP-932)",
-    87: "ReadShareGroupStateSummary: a group coordinator sends it to a share coordinator (KIP-932)",
+    83: "InitializeShareGroupState: sent by a group coordinator to a share coordinator (KIP-932)",
+    84: "ReadShareGroupState: sent by a share partition's leader to a share coordinator (KIP-932)",
+    85: "WriteShareGroupState: sent by a share partition's leader to a share coordinator (KIP-932)",
+    86: "DeleteShareGroupState: sent by a group coordinator to a share coordinator (KIP-932)",
+    87: "ReadShareGroupStateSummary: sent by a group coordinator to a share coordinator (KIP-932)",
 }
 # Clients send these requests in lower versions. Only brokers send these versions and higher
 # versions.
 _BROKERS_FROM = {
     24: (
         4,
-        "AddPartitionsToTxn: a partition's leader sends it to a transaction coordinator (KIP-890)",
+        "AddPartitionsToTxn: sent by a partition's leader to a transaction coordinator (KIP-890)",
     ),
 }
 # Tools also use this request to abort transactions (KIP-664), after other requests. A transaction

@@ -263,7 +263,7 @@ def _too_old(use: Use) -> UseVerdict:
         return UseVerdict("will break", "offered more", reason)
     if use.offered is None:
         reason = (
-            "the capture contains neither an ApiVersions response of the broker nor the start of a "
+            "the capture contains neither the broker's ApiVersions response nor the start of a "
             "connection"
         )
         if use.asked != "unseen":
@@ -283,7 +283,7 @@ def _too_new(party: Party, use: Use, release: str) -> UseVerdict | None:
     newer = f"the version is newer than all versions that Kafka {release} reads"
     first = heeds_offers_from(party)
     if first and use.asked != "never":
-        reason = f"{newer}, and before {first}, the client ignores the versions on offer"
+        reason = f"{newer}, and before {first}, the client ignores the offered versions"
         return UseVerdict("will break", "does not negotiate", reason)
     if use.asked == "never":
         reason = f"{newer}, and {NEVER_ASKED}"

@@ -173,7 +173,7 @@ def open_activity(paths: Sequence[str | Path], timezone: str = "UTC") -> Activit
         return RequestLogActivity(paths, zone)
     if found is not None and found.logs and not found.captures:
         raise CaptureError(
-            "expected captures, request logs or a tap's socket: log segments contain no connections",
+            "expected captures, request logs or a tap: log segments contain no connections",
             source=found.logs[0].name,
         )
     return CaptureActivity(paths)

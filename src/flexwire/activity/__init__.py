@@ -1,9 +1,9 @@
 """The current activity of a cluster's connections, from captures and logs that grow, or a tap.
 
 `pg_stat_activity` lists the connections of a database. This package makes such a list for Kafka,
-and `flexwire who` prints it. It reads captures or request logs as they grow, or the live capture of
-a running tap. It processes each frame only once, and keeps only sums. Its memory therefore does not
-grow with the length of the input.
+and `flexwire who` prints it. The package reads captures or request logs as they grow, or the live
+capture of a running tap. Each frame is processed only once, and only sums are kept. The required
+memory therefore does not grow with the length of the input.
 
 - `connections` keeps the facts about each connection, for which it needs only frames.
 - `reading` makes frames from segments, and decides which connections are forgotten.
@@ -17,7 +17,7 @@ The laws of this package (tests below `tests/`):
 
 - If an input is read in parts, the list is the same as if it is read in one part
   (`activity/test_growing.py`, `activity/test_logged.py`).
-- Sums are equal to those of `flexwire.capture.messages`, and to those of the lines in a log
+- Sums are equal to the sums of `flexwire.capture.messages`, and to the sums of a log's lines
   (`activity/test_activity.py`, `activity/test_logged.py`).
 - Memory is limited: there are limits for the number of connections, and for the topics and waiting
   requests of each connection. Omitted items are counted (`activity/test_activity.py`).

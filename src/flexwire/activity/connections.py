@@ -75,14 +75,14 @@ class ConnectionActivity:
     """A connection: its client, its traffic, and its waiting requests.
 
     Times are in microseconds since 1970, and come from the capture or the log. ``request_bytes``
-    and ``response_bytes`` include the length prefixes of frames. They are None for request logs,
-    which have no sizes. ``client_id`` is the last client id that was sent. ``principal`` is known
-    only from request logs. ``instance_id`` is the client instance id (KIP-714, KIP-1313), in
-    Kafka's text form, from the first frame that contains an id. ``apis`` contains the number of
-    requests of each API. ``topics`` contains the topics in requests, in the order of their first
-    request, and ``more_topics`` is the number of other topics. ``closed_by`` and ``is_reset`` say
-    how the connection ended, if this was captured. ``is_open`` is None if this is unknown, as in
-    request logs.
+    and ``response_bytes`` include the length prefixes of frames. For request logs, which have no
+    sizes, these two numbers are None. ``client_id`` is the last client id that was sent.
+    ``principal`` is known only from request logs. ``instance_id`` is the client instance id
+    (KIP-714, KIP-1313), in Kafka's text form, from the first frame that contains an id. ``apis``
+    contains the number of requests of each API. ``topics`` contains the topics in requests, in the
+    order of their first request, and ``more_topics`` is the number of other topics. ``closed_by``
+    and ``is_reset`` describe how the connection ended, if this was captured. ``is_open`` is None
+    if this is unknown, as in request logs.
     """
 
     connection: str

@@ -243,7 +243,7 @@ def _open_part(path: Path, start: int, stop: int) -> io.BufferedReader:
 
 
 def changes_freely(_: os.stat_result) -> None:
-    """Accept a file that has changed, because bytes that were read stay valid."""
+    """Accept a file that has changed, because bytes that were read remain valid."""
 
 
 def _cannot_read(path: Path, reason: str) -> StorageError:

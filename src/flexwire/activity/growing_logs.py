@@ -92,7 +92,7 @@ class GrowingRequestLogs:
     def finish(self) -> Iterator[LoggedRequest | RefusedRequest]:
         """Yield the requests in the last lines, complete or not, and close the logs.
 
-        Afterwards, notes say how many lines were not read, and why.
+        Afterwards, ``notes`` contains the number of lines that were not read, and the reasons.
         """
         for log in self._logs.values():
             yield from self._leave(log)

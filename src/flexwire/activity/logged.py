@@ -145,7 +145,7 @@ def _error_codes(body: Message) -> list[int]:
 
 def _structures(body: Message, path: Sequence[str]) -> Iterator[Any]:
     """Yield the structures at a path."""
-    # Some paths come from older specs, but the class has only the newest names.
+    # Some paths are from older specs, but the class contains only the newest names.
     with suppress(AttributeError):
         for *_, structure in structs_at(body, path):
             yield structure

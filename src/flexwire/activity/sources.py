@@ -42,8 +42,8 @@ class ActivitySource(Protocol):
     def read(self, *, must_exist: bool = False) -> Iterator[int]:
         """Read the new part in portions that take a few seconds; yield the size of each portion.
 
-        The last portion is smaller than the others, and may be 0. Raises the `CaptureError` and
-        `StorageError` of the source.
+        The last portion is smaller than all other portions, and may be 0. Raises the
+        `CaptureError` and `StorageError` of the source.
         """
 
     def finish(self) -> None:
@@ -90,7 +90,7 @@ class CaptureActivity:
         self._captures.notes.extend(self._captures.unfinished())
 
     def close(self) -> None:
-        """Do nothing, because no file stays open."""
+        """Do nothing, because no file remains open."""
 
 
 class LiveActivity:

@@ -2,9 +2,9 @@
 
 A message has one class for all its versions. The version is an argument of every method that reads
 or writes. `source`, `decoder_source` and `encoder_source` generate Python source for a version when
-that version is used often enough. They generate it from the schema that `flexwire.schema` resolves.
-Generated source handles ordinary input only. If generated source or a kernel refuses bytes,
-`flexwire.wire` reads them again and raises the error. `message` contains the public class,
+that version is used often enough. The schema of this source is the one that `flexwire.schema`
+resolves. Generated source handles ordinary input only. If generated source or a kernel refuses
+bytes, `flexwire.wire` reads them again and raises the error. `message` contains the public class,
 `structs` builds the classes, and `definition` contains a message's codecs by version, which use
 `flexwire.kernels` if possible. `flexwire.protocol` handles frames and headers.
 

@@ -80,9 +80,9 @@ def weight_of(message: object) -> int:
 def functions_of(definition: Definition, version: int) -> Functions:
     """Return the functions that decode and encode a version, which use kernels if possible.
 
-    They have the same results and errors as the methods of the class. They are made once for each
-    version, and kept as long as the process runs. Raises `UnknownMessageError` for a version that
-    is in no release.
+    These functions have the same results and errors as the methods of the class. The functions are
+    made once for each version, and kept as long as the process runs. Raises `UnknownMessageError`
+    for a version that is in no release.
     """
     functions = definition.functions.get(version)
     if functions is None:
@@ -94,7 +94,7 @@ def functions_of(definition: Definition, version: int) -> Functions:
 
 
 def python_functions(definition: Definition, version: int) -> Functions:
-    """Return functions without kernels. They are also used for input that kernels refuse."""
+    """Return functions without kernels. These functions also read input that kernels refuse."""
     definition.schema(version)
 
     def decode(data: Any) -> Any:

@@ -201,7 +201,7 @@ def _version(
     _annotations: list[Annotation],
     source: random.Random,
 ) -> Iterator[Damaged]:
-    """Yield messages of the other versions."""
+    """Yield messages in other versions."""
     versions = (versions for _, versions in message.definition.served.specs)
     others = sorted({number for valid in versions for number in valid} - {version})
     source.shuffle(others)

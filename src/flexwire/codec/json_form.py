@@ -96,10 +96,10 @@ def read_json(
     """Return the JSON form as the mapping that the wire types write.
 
     With ``names``, a field may have the name that it has in another release. A field of another
-    version is accepted, as in Kafka. It is checked when the message is written. Unlike in Kafka, a
-    name that is in no version is an error, because a typing mistake would lose data. If
-    ``defaults`` is true, missing fields get their defaults. Otherwise one error lists all missing
-    fields. Raises `JsonFormError`.
+    version is accepted, as in Kafka. Such a field is checked when the message is written. Unlike
+    in Kafka, a name that is in no version is an error, because a typing mistake would lose data.
+    If ``defaults`` is true, missing fields get their defaults. Otherwise one error lists all
+    missing fields. Raises `JsonFormError`.
     """
     form = _FormReader(names, defaults)
     plain = form.read_struct(obj, schema, [])

@@ -1,7 +1,7 @@
 """Explain the first part of a message whose last bytes are missing: each byte and each value.
 
-The reader knows where the whole message would end. It can therefore distinguish a truncated field
-from a length that is too large for the message.
+The reader knows where the whole message would end. The reader can therefore distinguish a
+truncated field from a length that is too large for the message.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class FirstPart(NamedTuple):
 
     ``form`` is the JSON form of the fields that were read completely, and of the complete elements
     of arrays. If ``is_cut``, the bytes end within a field, and everything before this field is
-    valid. ``explanation.error`` contains this field, or the fault in the bytes. It is None for a
+    valid. ``explanation.error`` contains this field, or the fault in the bytes, and is None for a
     complete message.
     """
 

@@ -139,8 +139,8 @@ def to_uuid(raw: bytes) -> UUID:
 class _NumberFunctions(dict[int, "Callable[..., Any]"]):
     """Functions that read or write several values of one kind in one call, by number of values.
 
-    They are made when they are first used. Functions for many values are not kept, because making
-    such a function takes little time compared with processing the values.
+    The functions are made when they are first used. Functions for many values are not kept,
+    because making such a function takes little time compared with processing the values.
     """
 
     def __init__(self, method: str, before: str, code: str, less: int) -> None:

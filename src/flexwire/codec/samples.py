@@ -1,7 +1,7 @@
 """Make messages for a schema: with random values, with all fields set, or with boundary values.
 
-All of these messages are valid. They can be written in their version, and reading them returns
-equal messages. `flexwire.codec.hostile` damages their bytes.
+All of these messages are valid. Each message can be written in its version, and reading the bytes
+returns an equal message. `flexwire.codec.hostile` damages their bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Classes for your own message specs, in addition to those of the bundled specs."""
+"""Classes for your own message specs, in addition to the classes of the bundled specs."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Origin(Protocol):
 
 
 class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
-    """A structure of a message. Its fields are attributes. Structures with equal values are equal.
+    """A structure of a message. Fields are attributes. Structures with equal values are equal.
 
     ``unknown_tagged_fields`` maps tags that are not in its spec to their bytes. After lenient
     reading, a key may be above 2**31 - 1: see `flexwire.wire.tags`. Objects can be pickled, even

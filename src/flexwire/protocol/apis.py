@@ -129,7 +129,7 @@ def find_api(text: str) -> CatalogEntry:
 
 
 def accepted(api_key: int, version: int, release: str | None = None) -> bool:
-    """Return whether a broker of a release reads this request version. None means the newest.
+    """Return whether a broker of a release, by default the newest, reads this request version.
 
     >>> accepted(1, 3), accepted(1, 3, "3.8.1")
     (False, True)

@@ -8,9 +8,9 @@ to a `Conversation` in their order. For each frame it returns the kind of the fr
 which it belongs.
 
 A request that expects a response and the response have the same ``pair``, a number that is unique
-in the connection. They can therefore be joined immediately, if both are present (``Turn.request``),
-or later by connection and pair, as Spark joins rows. Bodies are decoded elsewhere, unless the body
-decides whether the request is answered.
+in the connection. The request and the response can therefore be joined immediately, if both are
+present (``Turn.request``), or later by connection and pair, as Spark joins rows. Bodies are
+decoded elsewhere, unless the body decides whether the request is answered.
 
 A response has only the correlation id of its request, and a client may reuse an id. If several
 requests with the same id are waiting, the oldest is answered first, because a broker answers the
@@ -115,9 +115,9 @@ class Turn(NamedTuple):
 
     The ``kind`` "token" is a frame of a SASL exchange, from the client or the broker, which is
     never decoded. "unread" is a frame that could not be decoded, or is damaged; ``error`` is the
-    reason. ``request`` is the request itself, or the request that a response answers. It is None if
-    no such request is waiting. ``pair`` is the number that a request and its response share, or
-    None for a request that expects no response. A damaged frame also has ``request``,
+    reason. ``request`` is the request itself, or the request that a response answers. ``request``
+    is None if no such request is waiting. ``pair`` is the number that a request and its response
+    share, or None for a request that expects no response. A damaged frame also has ``request``,
     ``correlation_id`` and ``pair`` if its header can be read. ``is_guarded`` is true if bytes that
     do not decode may be a credential (`Authentication`).
     """
@@ -184,7 +184,8 @@ class Conversation:
     ) -> None:
         """Initialize. ``authentication`` and ``client_id`` are known from earlier frames.
 
-        ``is_exchanging`` is also known from earlier frames. It means that bare tokens may follow.
+        ``is_exchanging`` is also known from earlier frames. ``is_exchanging`` means that bare
+        tokens may follow.
 
         ``most_read`` limits how many bytes of a frame are decoded, for a caller that must not
         block. For a longer request, only the header and the beginning of the body are decoded.

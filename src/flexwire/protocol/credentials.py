@@ -1,9 +1,9 @@
 """The fields of messages that contain credentials, and how these fields are withheld.
 
 One list contains the fields, and all code that shows messages uses this list. In case of doubt, a
-value is withheld: a configuration counts as secret by its name, by its value, or if a broker says
-so. A frame that cannot be decoded has no fields, and is withheld completely
-(`flexwire.protocol.sasl`).
+value is withheld: a configuration counts as secret because of its name, because of its value, or
+because a broker marks it as sensitive. A frame that cannot be decoded has no fields, and is
+withheld completely (`flexwire.protocol.sasl`).
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ SECRET_CONFIG: Final = _SECRET_CONFIG.pattern
 """A pattern for the names of secret configurations, in any case, for Python and Java."""
 SECRET_VALUE: Final = _SECRET_VALUE.pattern
 """A pattern for the values of secret configurations."""
-# The log of the cluster's metadata, by its name and by its fixed id (KIP-595). Its records contain
-# SCRAM salts and keys, and all configurations.
+# The log of the cluster's metadata, by its name and by its fixed id (KIP-595). The records of this
+# log contain SCRAM salts and keys, and all configurations.
 METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = UUID(int=1)
 # The message that contains the records of this log, with the attributes of its topics, and of a
@@ -237,7 +237,7 @@ def _filled(value: bytes | str) -> bytes | str:
 
 
 def make_filler(length: int) -> bytes:
-    """Return this many bytes to replace a possible credential. They never look like a request."""
+    """Return this many asterisks for a possible credential. Asterisks never look like a request."""
     return b"*" * length
 
 

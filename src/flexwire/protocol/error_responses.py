@@ -455,7 +455,7 @@ class _Builder:
         return []
 
     def _elements(self, structure: MessageStruct | None, chain: _Chain) -> Iterator[_Element]:
-        """Yield the elements of a list. Their identity includes the elements around them."""
+        """Yield the elements of a list. Their identities include the elements around them."""
         field, *inner = chain
         values = getattr(structure, field.attribute)
         if values is None or (

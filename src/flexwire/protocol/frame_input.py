@@ -1,10 +1,10 @@
 """Read frames that a user provides as bytes: one frame, several, or the first part of a frame.
 
 A frame may or may not begin with its length. `00 00 00 2b` may begin a frame of 43 bytes, or a
-Produce request of version 43. The bytes are therefore read in both ways. A reading that decodes to
-the last byte is accepted. If there is no such reading, a reading that fails only because the bytes
-end is used. The length shows how many bytes are missing, and a field that needs more bytes than
-these is an error.
+Produce request of version 43. The bytes are therefore read with and without a length. A reading
+that decodes to the last byte is accepted. If there is no such reading, a reading that fails only
+because the bytes end is used. The length shows how many bytes are missing, and a field that needs
+more bytes than these is an error.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ _ReadHeader = Callable[[bytes], RequestFrame | ResponseFrame]
 
 
 def read_input_requests(data: bytes, *, has_length: bool = True) -> list[InputFrame]:
-    """Read bytes as requests, and return the requests in order. Without bytes, it is empty.
+    """Read bytes as requests, and return the requests in order, if there are any.
 
     Without ``has_length``, the bytes are a single request and begin with its header.
     """

@@ -128,8 +128,8 @@ class FrameSplitter:
         """The largest number of bytes that are kept of one frame, or None for all bytes."""
         self._room = FrameBudget(limit + PREFIX_LENGTH) if room is None else room
         self.error: FrameError | None = None
-        # The pieces as they arrived. They are joined when the frame is complete, because a growing
-        # buffer would be copied each time.
+        # The pieces as they arrived. The pieces are joined when the frame is complete, because a
+        # growing buffer would be copied each time.
         self._parts: list[bytes | bytearray] = []
         self._length = 0
         # While `pending` is shorter than this, the length of the frame is unknown.

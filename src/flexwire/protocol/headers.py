@@ -8,7 +8,7 @@ later version begins, and the body is not read (KAFKA-21160). KIP-482 itself num
 differently and has no exceptions. `Numbering` selects this scheme.
 
 A request contains everything that is needed to read it, unlike a response
-(`flexwire.protocol.responses`). Its bytes alone do not show whether a frame is a request at all
+(`flexwire.protocol.responses`). The bytes alone do not show whether a frame is a request at all
 (`flexwire.protocol.conversation`).
 
 A response has a correlation id, but no API key and no version. A response is therefore read with

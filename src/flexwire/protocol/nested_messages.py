@@ -5,8 +5,9 @@ A broker forwards the data of group members. The protocol type of the group iden
 begin with an int16 version. A member can send any bytes here, so other bytes remain unchanged.
 
 Sources: ConsumerProtocolSubscription.json and ConsumerProtocolAssignment.json. Connect has no
-specs: its layout comes from ConnectProtocol and IncrementalCooperativeConnectProtocol (KIP-415,
-KIP-507). DefaultPrincipalData.json is for KIP-590's envelopes.
+specs: the layout comes from the Java classes ConnectProtocol and
+IncrementalCooperativeConnectProtocol (KIP-415, KIP-507). DefaultPrincipalData.json is for
+KIP-590's envelopes.
 """
 
 from __future__ import annotations

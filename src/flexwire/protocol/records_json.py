@@ -60,7 +60,7 @@ def encode_records(form: Any, path: str) -> bytes:
 
 
 class RecordBudget:
-    """The remaining size for decompressed records. Records as JSON take many times more memory."""
+    """The remaining size for decompressed records. JSON takes many times more memory."""
 
     def __init__(self, left: int = MOST_SHOWN) -> None:
         self._left = left

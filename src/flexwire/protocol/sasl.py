@@ -111,8 +111,8 @@ class SaslExchange:
         Raises the errors of `read_request` if no tokens are being exchanged.
         """
         # PLAIN begins with NUL or letters, SCRAM and OAUTHBEARER with "n," or "c=", and GSSAPI with
-        # 0x60 or 0x05. None of these can be an API key with a released version and a complete
-        # header.
+        # 0x60 or 0x05. None of these bytes can be an API key with a released version and a
+        # complete header.
         if is_ticket(payload) or (self.is_exchanging and read_released(payload) is None):
             self.is_exchanging = True
             return None

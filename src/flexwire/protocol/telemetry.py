@@ -31,7 +31,7 @@ may have only two bytes on the wire but needs 1 kB of memory here.
 PUSHES: Final = "PushTelemetryRequest"
 _PLACE: Final = "metrics"
 _LIBRARY: Final = "opentelemetry.proto.metrics.v1.metrics_pb2"
-# The compression formats of magic 2. Their lz4 and snappy are in the form that current clients
+# The compression formats of magic 2. Data in lz4 and snappy has the form that current clients
 # write.
 _MAGIC: Final = 2
 # The period of a metric, by its number: since the last push, or since the beginning.

@@ -303,7 +303,7 @@ class CatalogEntry:
         return tuple((self._spec(number), versions) for number, versions in ranges)
 
     def all_specs(self) -> tuple[MessageSpec, ...]:
-        """Return every spec in the message's file, newest first, even those of old releases."""
+        """Return every spec in the message's file, newest first, including specs of old releases."""
         return tuple(map(self._spec, range(len(self._serves))))
 
     def _missing(self, version: int, release: str) -> str:

@@ -29,7 +29,7 @@ class Members:
     """The members of a JSON object in a spec, each converted to the type that it must have.
 
     A member with the value null counts as absent. ``what`` is the name of the object in error
-    texts. The conversions are those of Jackson in Kafka's generator.
+    texts. The conversions are the same as in Jackson, which Kafka's generator uses.
 
     A member that was refused counts as absent. If the member is required, it gets an arbitrary
     value. If the text collects problems, it keeps one problem for each member, and reading
@@ -286,7 +286,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 def _near(word: str, words: Iterable[str]) -> str | None:
     lowered = {name.lower(): name for name in words}
-    # A text that is much longer than all words is similar to none of them, and comparing it would
-    # take long.
+    # A text that is much longer than all words is similar to no word, and the comparison would
+    # take a long time.
     close = get_close_matches(word[:80].lower(), lowered, n=1, cutoff=0.7)
     return lowered[close[0]] if close else None

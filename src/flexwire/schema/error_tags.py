@@ -38,10 +38,10 @@ _FLAT_OBJECT = re.compile(r"\{[^{}]*\}")
 class TaggedErrors:
     """The result for one spec.
 
-    ``version`` is the new version. It is None if the text did not change, and ``reason`` then says
-    why. ``error_codes`` and ``error_messages`` are the numbers of fields that become tagged in this
-    version. ``sent_nulls`` is the number of error messages for which null is still sent. Their spec
-    allows null only in some versions, so null cannot be their default.
+    ``version`` is the new version, or None if the text did not change. ``reason`` then contains
+    the reason. ``error_codes`` and ``error_messages`` are the numbers of fields that become tagged
+    in this version. ``sent_nulls`` is the number of error messages for which null is still sent.
+    The specs of these fields allow null only in some versions, so null cannot be the default.
     """
 
     source: str

@@ -114,8 +114,8 @@ def derived(kind: MessageType, flexible: Versions) -> HeaderVersions:
 def raised_headers(spec: MessageSpec, version: int) -> HeaderVersions | None:
     """Return the `headerVersions` of a spec after a version and all later ones become flexible.
 
-    Their header becomes the first header with tagged fields, unless it is already higher. Returns
-    None if the spec does not have this key.
+    These versions get the first header with tagged fields, unless their header is already higher.
+    Returns None if the spec does not have this key.
 
     >>> from flexwire.schema.catalog import catalog
     >>> spec = catalog().entry("OffsetDeleteRequest").spec(0)

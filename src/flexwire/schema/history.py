@@ -48,7 +48,7 @@ class CatalogSpec:
 
 
 class History:
-    """The history of a message. Its releases are added from the newest to the oldest.
+    """The history of a message. Releases are added from the newest to the oldest.
 
     If releases differ in the layout or the field names of a version, the specs of all of them are
     kept. Defaults, ``ignorable``, ``mapKey``, ``listeners`` and similar facts come from the newest
@@ -86,7 +86,7 @@ class History:
         modules: Iterable[str],
         served: Sequence[tuple[MessageSpec, Versions]],
     ) -> None:
-        """Add the next older release, given as specs with the versions for which it uses each."""
+        """Add the next older release, given as its specs, each with the versions that use it."""
         if any(release in spec_in_catalog.serves for spec_in_catalog in self.kept):
             raise SpecError(f"{self.name} appears twice in {release}", source=served[0][0].source)
         self.modules += [module for module in modules if module not in self.modules]

@@ -67,11 +67,12 @@ def import_specs(
     """Read releases, and write a catalog of these and of ``base`` to ``out``.
 
     ``sources`` are paths that `read_sources` accepts, and directories of releases
-    (``<release>/<module>/*.json``). ``release`` is the release of all sources. Without it, the
-    release is taken from the jar, the source tree or the directory. With ``preview``, ``-preview``
-    is added to a name that would be final. A module that is read replaces the same module of this
-    release in ``base``. Releases in ``drop`` are left out. Files that an earlier import has written
-    and this import does not write are removed. No other file is removed.
+    (``<release>/<module>/*.json``). ``release`` is the release of all sources. Without
+    ``release``, the jar, the source tree or the directory determines the release. With
+    ``preview``, ``-preview`` is added to a name that would be final. A module that is read
+    replaces the same module of this release in ``base``. Releases in ``drop`` are left out. Files
+    that an earlier import has written and this import does not write are removed. No other file is
+    removed.
 
     Raises `SpecError` for a file that is not a spec, and `UnknownMessageError` for an unknown
     release in ``drop``. In these cases nothing is written.
@@ -126,7 +127,7 @@ def _versions(
 
 
 def _keep(base: Catalog, release: str, read: set[str], messages: dict[str, History]) -> None:
-    """Add the messages of a release in ``base``, except those of modules that were read again."""
+    """Add the messages of a release in ``base``, unless their modules were read again."""
     for name in base.names():
         entry = base.entry(name)
         served = entry.served(release)
@@ -160,7 +161,7 @@ def _read(
 
 
 def _directory_release(source: SpecFile) -> str:
-    """Return the release that names a directory (<release>/<module>), or the given release."""
+    """Return the release in the name of a directory (<release>/<module>), or the given release."""
     steps = PurePosixPath(source.inside).parts
     if len(steps) > 1:
         return steps[-2]

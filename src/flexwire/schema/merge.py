@@ -90,8 +90,8 @@ class MergedField:
 def merge(specs: Sequence[ServedSpec]) -> dict[str, dict[str, MergedField]]:
     """Return the fields of a message and its structures, by structure name and attribute.
 
-    The order is the same as that of `union`. ``specs`` are the specs that are used for versions,
-    the newest first.
+    The order is the same as in the result of `union`. ``specs`` are the specs that are used for
+    versions, the newest first.
     """
     highest = max(served.highest for _, served in specs)
     return {

@@ -63,7 +63,7 @@ class SpecSource(Protocol):
 
 
 class SingleSpec:
-    """Your own spec as a source of specs. It has no releases."""
+    """Your own spec as a source of specs, without releases."""
 
     def __init__(self, spec: MessageSpec) -> None:
         self.name = spec.name

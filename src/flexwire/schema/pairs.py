@@ -230,7 +230,7 @@ Paired = tuple["Schema", "Field", "Field"]
 
 
 def same_bytes(left: Type, right: Type) -> bool:
-    """Return whether both types write equal values as equal bytes, whatever their names are."""
+    """Return whether both types write equal values as equal bytes, regardless of their names."""
     return _pairs(left, right) is not None
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _STRUCT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 Mode = Literal["strict", "legacy", "kip", "draft"]
 
-# The order is that of Kafka's enums, because a spec may use the number of a value.
+# The order is the same as in Kafka's enums, because a spec may use the number of a value.
 _TYPES = tuple(message_type.value for message_type in MessageType)
 _LISTENERS = ("zkBroker", "broker", "controller")
 _ENTITY_TYPES = ("unknown", "transactionalId", "producerId", "groupId", "topicName", "brokerId")
@@ -150,7 +150,8 @@ class _Parser:
     def message_flexible(self, members: Members, valid: Versions) -> Versions:
         if self.mode == "draft":
             return members.versions("versionsWithOptional", Versions.NONE)
-        # A release has removed a message without versions. Its spec has no other keys.
+        # A release has removed a message without versions. The spec of such a message has no other
+        # keys.
         if self.mode != "legacy" and valid and "flexibleVersions" not in members:
             reason = "the spec has no 'flexibleVersions'; write '0+' in a new spec"
             members.refuse("FLEXIBLE_VERSIONS_MISSING", reason, "flexibleVersions")

@@ -181,7 +181,7 @@ class FieldSpec:
 
     @property
     def json_name(self) -> str:
-        """The name in the JSON form. It begins with a lowercase letter."""
+        """The name in the JSON form, which begins with a lowercase letter."""
         return self.name[0].lower() + self.name[1:]
 
     @property
@@ -243,10 +243,10 @@ class HeaderVersions:
     def of(self, version: int) -> int:
         """Return the header version of any body version.
 
-        A version above all ranges has the header of the last range, like a version above those of
-        the catalog. A version in a gap has the header of the range before the gap. A version below
-        all ranges has the header of the first range. `flexwire schema lint` reports specs with
-        such gaps (HEADER_VERSIONS_INCOMPLETE).
+        A version above all ranges has the header of the last range, like a version above the
+        versions of the catalog. A version in a gap has the header of the range before the gap. A
+        version below all ranges has the header of the first range. `flexwire schema lint` reports
+        specs with such gaps (HEADER_VERSIONS_INCOMPLETE).
         """
         for versions, header in reversed(self.ranges):
             if version >= versions.lowest:
@@ -310,7 +310,7 @@ class MessageSpec:
         return structs
 
     def fields_by_structure(self) -> dict[str, tuple[FieldSpec, ...]]:
-        """Return the fields of every structure by its name, with those of the message last."""
+        """Return the fields of every structure by its name, with the message's fields last."""
         # No structure in a message has the name of the message.
         return self.structs() | {self.name: self.fields}
 

@@ -1,6 +1,6 @@
 """The names in KIP-482 for fields and their tag section, for schemas that are composed by hand.
 
-The names are those of the table in the KIP. `Schema` and `Field` themselves are in `wire.schema`.
+The names are from the table in the KIP. `Schema` and `Field` themselves are in `wire.schema`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TAGGED_FIELDS = "_tagged_fields"
 
 
 class TaggedFields(types.Type):
-    """A section of optional fields as a separate type. Its value maps tags to values.
+    """A section of optional fields as a separate type, whose value maps tags to values.
 
     The value of an unknown tag is its bytes. Every value in the mapping is written, even if it is a
     default.

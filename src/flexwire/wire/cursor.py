@@ -102,8 +102,8 @@ class Reader:
 class Writer:
     """Collect bytes. Raises `EncodeError` with the path of a field that cannot be written.
 
-    A ``lenient`` writer only checks values. It accepts the values of the lenient reader, and its
-    bytes are not a valid message.
+    A ``lenient`` writer only checks values. A lenient writer accepts the values of the lenient
+    reader, and does not write a valid message.
     """
 
     __slots__ = ("buffer", "lenient", "path")

@@ -46,8 +46,8 @@ class Field:
     is the default. ``default`` is a value of the field. An empty tuple means an empty array, and an
     empty mapping means a structure whose fields all have their defaults. ``attribute`` is the key
     of the field in a mapping, and ``json_name`` is its name in paths. Both default to ``name``.
-    ``tag`` is set if the field is tagged. It is also set if the field is untagged only because the
-    encoding has no tagged fields.
+    ``tag`` is set if the field is tagged. ``tag`` is also set if the field is untagged only
+    because the encoding has no tagged fields.
     """
 
     name: str

@@ -39,8 +39,8 @@ def read_unsigned_varint(
     """Decode the varint at ``position``. Return the value and the position after it.
 
     Strict reading refuses forms that are too long (a last group of zeros) and bits beyond ``bits``.
-    Lenient reading accepts both, as Kafka's Java does, and drops the additional bits. Raises
-    `DecodeError` at the byte at which the varint begins.
+    Lenient reading accepts both faults, as Kafka's Java does, and drops the additional bits.
+    Raises `DecodeError` at the byte at which the varint begins.
     """
     value = 0
     start = position
@@ -62,7 +62,7 @@ def read_unsigned_varint(
 def read_unsigned_varlong(
     data: bytes, position: int, end: int, *, lenient: bool = False
 ) -> tuple[int, int]:
-    """Decode the varlong at ``position``. It has at most 10 bytes and 64 bits."""
+    """Decode the varlong at ``position``. A varlong has at most 10 bytes and 64 bits."""
     return read_unsigned_varint(
         data, position, end, lenient=lenient, most_bytes=VARLONG_BYTES, bits=VARLONG_BITS
     )

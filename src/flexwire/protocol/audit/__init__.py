@@ -1,4 +1,4 @@
-"""The audit of clients against a Kafka release: make verdicts from evidence, without Spark.
+"""The audit of clients against a Kafka release: verdicts from evidence, without Spark.
 
 A broker of a release refuses a request version or reads it. Whether a client stops working is
 another question. A client that negotiates sends the lower of the two maximum versions, so an old

@@ -5,9 +5,9 @@ the consumer protocol by default. A group moves when its first member sends Cons
 the broker then converts the group and its classic members, unless there is an obstacle.
 
 `consumer_protocol.json` contains the known facts about libraries, the refusals by brokers, and the
-conditions that traffic does not show. It also contains the sources, and the day on which they were
-checked. `make trial` runs real groups and compares these verdicts with the reaction of a broker
-(`tests/kafka/trial/groups.jsonl`).
+conditions that traffic does not show. The file also contains the sources, and the day on which the
+sources were checked. `make trial` runs real groups and compares these verdicts with the reaction
+of a broker (`tests/kafka/trial/groups.jsonl`).
 """
 
 from __future__ import annotations

@@ -37,9 +37,9 @@ the capture contains this connection from its start. "unseen": perhaps before th
 class Use:
     """The requests of one client, API and version, on connections with the same evidence.
 
-    ``offered`` is the API's version range in the ApiVersions responses of the captured broker. It
-    is None if no response was seen, and `Versions.NONE` if the response lacks the API. ``closed``
-    means that the broker closed these connections without a response to this version.
+    ``offered`` is the API's version range in the ApiVersions responses of the captured broker.
+    ``offered`` is None if no response was seen, and `Versions.NONE` if the response lacks the API.
+    ``closed`` means that the broker closed these connections without a response to this version.
     """
 
     api_key: int

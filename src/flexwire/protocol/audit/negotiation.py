@@ -43,9 +43,9 @@ def negotiates(party: Party, use: Use) -> bool:
 def common_versions(party: Party, use: Use, release: str) -> Versions:
     """Return the versions that the client may use and the release offers.
 
-    It is assumed that the client may use every version that occurs in some release together with
-    the version that was seen. If the client's software is known to use only one version, the
-    result is this version.
+    This function assumes that the client can use every version that occurs in some release
+    together with the version that was seen. If the client's software is known to use only one
+    version, the result is this version.
     """
     missing_api = find_missing_api(use.api_key, party)
     if missing_api is not None and missing_api.speaks:

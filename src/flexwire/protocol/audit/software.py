@@ -238,7 +238,7 @@ def find_missing_api(api_key: int, party: Party) -> MissingApi | None:
 
 @cache
 def find_software(party: Party) -> tuple[str | None, tuple[int, ...]]:
-    """Return the software's name and version, or those of its librdkafka.
+    """Return the name and version of the software, or of the librdkafka inside it.
 
     >>> from flexwire.protocol.audit import Party
     >>> find_software(Party("a", None, None, "confluent-kafka-go", "v2.6.1-librdkafka-2.6.1"))

@@ -3,7 +3,7 @@
 Each use of a version is judged separately, and the client as a whole is judged by the known facts
 about its software. A refusal alone is never a verdict. Two observations show whether the client
 depends on the version: the versions that the broker offered to the client, and whether the client
-asked for these versions. If both are missing, the verdict is "cannot say".
+asked for these versions. If both observations are missing, the verdict is "cannot say".
 
 Requests that set configurations are judged by the names of the configurations, because the versions
 of CreateTopics, AlterConfigs and IncrementalAlterConfigs are not relevant for configurations.

@@ -9,9 +9,9 @@ memory therefore does not grow with the length of the input.
 - `reading` makes frames from segments, and decides which connections are forgotten.
 - `logged` reads the lines of request logs, which are whole requests with their responses.
 - `growing`, `growing_logs` and `live` read new bytes of captures, of logs, and from a tap.
-- `sources` finds out to which of these kinds some paths belong.
+- `sources` finds out whether some paths are captures, request logs or sockets.
 - `listing` sorts the connections, selects some of them, and writes them as JSON and as cells.
-- `metrics` adds them up by client for a monitoring system.
+- `metrics` adds up the connections by client for a monitoring system.
 
 The laws of this package (tests below `tests/`):
 

@@ -81,8 +81,8 @@ class ConnectionActivity:
     (KIP-714, KIP-1313), in Kafka's text form, from the first frame that contains an id. ``apis``
     contains the number of requests of each API. ``topics`` contains the topics in requests, in the
     order of their first request, and ``more_topics`` is the number of other topics. ``closed_by``
-    and ``is_reset`` describe how the connection ended, if this was captured. ``is_open`` is None
-    if this is unknown, as in request logs.
+    and ``is_reset`` describe how the connection ended, if the end was captured. ``is_open`` is
+    None if the state is unknown, as in request logs.
     """
 
     connection: str
@@ -185,11 +185,11 @@ class ConnectionActivity:
 class ActivityTable:
     """The facts about all connections, collected from their frames in order of time.
 
-    At most ``most`` connections are kept. If there are more, a closed connection is forgotten, or
-    the oldest connection if all are open. ``left_out`` is the number of Kafka connections that
-    were forgotten other than by `forget_closed`. ``last_us`` is the latest time of a frame.
-    ``topics`` contains the names of topics by id. ``leaving`` is called with each connection that
-    is forgotten.
+    At most ``most`` connections are kept. If there are more connections, a closed connection is
+    forgotten, or the oldest connection if all are open. ``left_out`` is the number of Kafka
+    connections that were forgotten other than by `forget_closed`. ``last_us`` is the latest time
+    of a frame. ``topics`` contains the names of topics by id. ``leaving`` is called with each
+    connection that is forgotten.
     """
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:
@@ -216,7 +216,7 @@ class ActivityTable:
     def row(
         self, connection: str, client: str, broker: str, times: tuple[int, int]
     ) -> ConnectionActivity:
-        """Return the connection that has traffic between two times. Create it if it is new."""
+        """Return the connection that has traffic between two times. A new connection is created."""
         row = self._rows.get(connection)
         if row is None:
             row = self._rows[connection] = ConnectionActivity(connection, client, broker, *times)

@@ -85,8 +85,8 @@ class GrowingCaptures:
         """Yield the segments that were added, file by file, in the order of their first packets.
 
         A directory without captures has no segments. Raises `CaptureError` for a path that does not
-        exist. With ``must_exist``, also raises it if no file is a capture. Raises `StorageError`
-        for an object store.
+        exist. With ``must_exist``, also raises `CaptureError` if no file is a capture. Raises
+        `StorageError` for an object store.
         """
         paths = self._list(must_exist=must_exist)
         self._files = {path: file for path, file in self._files.items() if path in paths}
@@ -103,7 +103,7 @@ class GrowingCaptures:
     def unfinished(self) -> list[str]:
         """Return a note for each file that ends within a packet.
 
-        Call this when files no longer grow.
+        Call this method when files no longer grow.
         """
         texts = []
         for file in self._files.values():

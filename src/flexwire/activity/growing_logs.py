@@ -234,7 +234,7 @@ def _unwrapped(log: _GrowingLog, lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def _last_line_end(file: io.FileIO, start: int, stop: int) -> int | None:
-    """Return the end of the last complete line between two offsets, or None if there is none."""
+    """Return the end of the last complete line between two offsets, or None without such a line."""
     while stop > start:
         begin = max(start, stop - _STEP)
         file.seek(begin)

@@ -70,7 +70,7 @@ class LiveCapture:
                 self._give_up(f"stopped reading: {error.reason}")
 
     def close(self) -> None:
-        """Disconnect from the tap. Calling this again has no effect."""
+        """Disconnect from the tap. A second call has no effect."""
         self._connection.close()
         self._is_over = True
 

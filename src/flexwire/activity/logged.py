@@ -3,7 +3,7 @@
 A broker writes a line after it has sent the response, so no request waits. A line contains the
 principal of the client, but no sizes. A request that a broker has forwarded to the controller
 appears as a line of another connection. Such a request is only counted, because the client's own
-line shows it too.
+line also shows the request.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ _NO_ID: Final = UUID(int=0)
 class LoggedActivity:
     """The activity of connections, collected in ``table`` from the lines of request logs.
 
-    At most ``most`` connections are kept. If there are more, the connection with the oldest traffic
-    is forgotten. ``forwarded`` is the number of requests that brokers sent for their clients.
+    At most ``most`` connections are kept. If there are more connections, the connection with the
+    oldest traffic is forgotten. ``forwarded`` is the number of requests that brokers sent for
+    their clients.
     """
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:

@@ -30,8 +30,8 @@ class ActivityReader:
     """The activity of connections, collected in ``table`` from the segments of captures.
 
     The segments of each connection must arrive in the order of the capture. At most ``most``
-    endpoint pairs are kept. If there are more, a closed pair is forgotten, or the pair with the
-    oldest traffic if all are open.
+    endpoint pairs are kept. If there are more pairs, a closed pair is forgotten, or the pair with
+    the oldest traffic if all are open.
     """
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:

@@ -47,13 +47,13 @@ class ActivitySource(Protocol):
         """
 
     def finish(self) -> None:
-        """Process incomplete frames and lines. Call this when the input no longer grows.
+        """Process incomplete frames and lines. Call this method when the input no longer grows.
 
         Nothing is read afterwards.
         """
 
     def close(self) -> None:
-        """Close the open files. Calling this again has no effect."""
+        """Close the open files. A second call has no effect."""
 
 
 class _Reader(Protocol[_Item_contra]):

@@ -11,15 +11,17 @@ bytes, `flexwire.wire` reads them again and raises the error. `message` contains
 Laws of this package:
 
 - Generated source has no error texts. Add a new check to `flexwire.wire`. Generated source may
-  refuse more input than `flexwire.wire`, but never less. `ExecutorsDisagreeError` means that it has
-  refused valid input. Reason: there is one set of errors. Test: `tests/codec/test_executors.py`.
+  refuse more input than `flexwire.wire`, but never less. `ExecutorsDisagreeError` means that
+  generated source has refused valid input. Reason: there is one set of errors. Test:
+  `tests/codec/test_executors.py`.
 - Generated source is formatted as ruff would format it, and each name in it has only one meaning.
   List a new helper in `runtime.__all__`, and a new local in `source.py`. Reason: a debugger steps
   through this source. Tests: `tests/codec/test_golden.py`, `tests/codec/test_generated_source.py`.
 - No code follows a value deeper than its type. Reason: a list may contain itself. Test:
   `tests/codec/test_values_without_end.py`.
 - `unknown_tagged_fields` has keys above 2**31-1 only after lenient reading, and nothing writes such
-  keys. Reason: Kafka's Java reads them as negative tags. Test: `tests/codec/test_lenient_java.py`.
+  keys. Reason: Kafka's Java reads such keys as negative tags. Test:
+  `tests/codec/test_lenient_java.py`.
 - `messages.pyi` is written from the catalog. Reason: editors must know the fields of every
   release. Test: `tests/stubs/test_stub.py`.
 """

@@ -107,7 +107,7 @@ def python_functions(definition: Definition, version: int) -> Functions:
 
 
 def _on_kernels(definition: Definition, version: int, fallback: Functions) -> Functions | None:
-    """Return functions on kernels, or None if there are no kernels or they do not accept the class.
+    """Return functions on kernels, or None if no kernels exist or they do not accept the class.
 
     The class's own ``decode`` is also replaced by such a function, because finding the version in
     Python takes longer than decoding a small message.
@@ -276,7 +276,7 @@ class Definition:
             return bytes(out)
         except _OUT_OF_THE_ORDINARY:
             # Tuples in place of lists, or mappings in place of structures, are rare but valid. The
-            # reference accepts them.
+            # reference accepts these values.
             return self.encode_reference(message, version, encoding)
 
     def encode_generated(

@@ -2,7 +2,7 @@
 
 The bytes were already read as batches and their crcs were checked, so this module only describes
 where each value is. The field does not contain the bytes of compressed records in readable form,
-so these records are only counted. The command `records dump` shows them.
+so these records are only counted. The command `records dump` shows compressed records.
 """
 
 from __future__ import annotations

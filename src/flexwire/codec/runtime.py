@@ -52,7 +52,7 @@ _INT16 = Struct(">h")
 _MOST_KEPT = 128
 _new = object.__new__
 _from_bytes = int.from_bytes
-# The attributes of a UUID are read-only. The class UUID sets them in this way too.
+# The attributes of a UUID are read-only. The class UUID itself sets its attributes in this way.
 _set_int: Callable[[UUID, int], None] = vars(UUID)["int"].__set__
 _set_safe: Callable[[UUID, SafeUUID], None] = vars(UUID)["is_safe"].__set__
 # A byte below this value is the last byte of a varint.

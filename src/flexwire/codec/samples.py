@@ -56,8 +56,8 @@ def random_message(
 
     The same seed always results in the same message. Without ``tagged``, fields that are tagged or
     could be tagged have their defaults. With ``batches``, a field of records contains a record
-    batch. Otherwise, it contains arbitrary bytes. With ``nan``, a double can be NaN. A message
-    with NaN does not equal itself.
+    batch. Otherwise, the field contains arbitrary bytes. With ``nan``, a double can be NaN. A
+    message with NaN does not equal itself.
     """
     schema = message.definition.schema(version, encoding)
     floats = (*_FLOATS, math.nan) if nan else _FLOATS

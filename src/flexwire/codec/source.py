@@ -116,7 +116,7 @@ class GeneratedModule:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Add the line ``head``, and indent the lines after it."""
+        """Add the line ``head``, and indent the following lines."""
         self.line(head)
         self._depth += 1
         yield
@@ -430,7 +430,7 @@ def width_of(kind: Type) -> int:
 def length_code(kind: String | Bytes | ArrayType) -> str:
     """Return the `struct` code of a length.
 
-    For a compact length, it is the code of a single byte.
+    For a compact length, the result is the code of a single byte.
     """
     if kind.compact:
         return "B"

@@ -51,8 +51,8 @@ T = TypeVar("T")
 class InFlight(Generic[T]):
     """Items by correlation id, in the order in which they arrived, with a limit.
 
-    If there are more than ``most``, the oldest item is removed and counted in ``forgotten``. A
-    request without a correlation id is stored under None.
+    If there are more than ``most`` items, the oldest item is removed and counted in ``forgotten``.
+    A request without a correlation id is stored under None.
     """
 
     def __init__(self, most: int = DEFAULT_IN_FLIGHT) -> None:
@@ -89,12 +89,12 @@ class InFlight(Generic[T]):
         self._serials.setdefault(correlation_id, deque()).append(self._serial)
 
     def first(self, correlation_id: int | None) -> T | None:
-        """Return the oldest item with this id without removing it, or None if there is none."""
+        """Return the oldest item with this id, which remains, or None if no item has this id."""
         serials = self._serials.get(correlation_id)
         return self._waiting[serials[0]][1] if serials else None
 
     def take(self, correlation_id: int | None) -> T | None:
-        """Remove and return the oldest item with this id, or return None if there is none."""
+        """Remove and return the oldest item with this id, or return None if no item has this id."""
         serials = self._serials.get(correlation_id)
         if not serials:
             return None
@@ -143,7 +143,7 @@ class PendingPairs(NamedTuple):
 
 
 class _PendingRequest(NamedTuple):
-    """A request that waits for its response. If it is a client's token, the request is None."""
+    """A request that waits for its response. For a client's token, the request is None."""
 
     pair: int
     request: RequestFrame | None

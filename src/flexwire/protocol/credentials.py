@@ -50,8 +50,8 @@ SECRET_VALUE: Final = _SECRET_VALUE.pattern
 # log contain SCRAM salts and keys, and all configurations.
 METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = UUID(int=1)
-# The message that contains the records of this log, with the attributes of its topics, and of a
-# topic's name and id.
+# The message that contains the records of this log, with the attributes of its topics, and the
+# attributes of a topic's name and id.
 METADATA_CARRIER: Final = ("FetchResponse", "responses", "topic", "topic_id")
 
 
@@ -169,7 +169,7 @@ def carries_credentials(message_name: str) -> bool:
 def hides_credentials(message_name: str, payload: bytes) -> bool:
     """Return whether a request, its response or the records in it may carry credentials.
 
-    If so, later bytes of the connection that cannot be decoded may be credentials.
+    If the result is true, later bytes of the connection that cannot be decoded may be credentials.
     """
     if message_name in _HIDING:
         return True
@@ -273,8 +273,8 @@ def _is_secret(holders: tuple[Any, ...], field: CredentialField, value: str) -> 
     names = [getattr(config, field.if_secret.lower()) for config in configs]
     return (
         any(getattr(config, "is_sensitive", False) for config in configs)
-        # A request log may omit the name of a configuration. Without a name, it may be any
-        # configuration.
+        # A request log may omit the name of a configuration. Without a name, the value may belong
+        # to any configuration.
         or any(name is None or _SECRET_CONFIG.search(name) for name in names)
         or _SECRET_VALUE.search(value) is not None
     )

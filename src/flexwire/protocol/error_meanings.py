@@ -1,7 +1,8 @@
 """The meaning of error codes and their remedies, in flexwire's own words.
 
-A name alone does not help a person who sees it for the first time. In a report, a client that
-handles an error code itself may look broken to a person who does not know the code.
+The name of an error alone does not help a person who sees the error for the first time. In a
+report, a client that handles an error code itself may look broken to a person who does not know
+the code.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ pattern, and the specs of the request and the response are enough for it:
 The tables below contain the exceptions in Kafka's methods.
 
 The code is written unchanged. If a broker replaces a code that an old version does not know, the
-replacement happens before it calls the method: KAFKA_STORAGE_ERROR in Fetch up to 5,
+replacement happens before the broker calls the method: KAFKA_STORAGE_ERROR in Fetch up to 5,
 PRODUCER_FENCED in EndTxn up to 1.
 """
 
@@ -145,8 +145,8 @@ def error_response(request: Message, version: int, code: int) -> Message:
     ``version`` is the version of the request, and also of the response. ``code`` is an error code
     of 16 bits. Error messages are null, or empty if they cannot be null, because Kafka's texts
     differ between releases. Raises `ArgumentError` if there is no response (Produce with acks 0).
-    Also raises it if only a broker knows the content of the response: the error is in elements of
-    a list, and the request has no such list, or a list that means everything.
+    Also raises `ArgumentError` if only a broker knows the content of the response: the error is in
+    elements of a list, and the request has no such list, or a list that means everything.
 
     >>> request = message("HeartbeatRequest")(group_id="readers")
     >>> error_response(request, 4, 16)
@@ -319,7 +319,7 @@ def _is_error(field: FieldSpec) -> bool:
 
 
 def _is_data(field: FieldSpec) -> bool:
-    """Return whether a field is empty after an error: it contains records or Kafka's texts."""
+    """Return whether a field with records or Kafka's texts is empty after an error."""
     is_text = str(field.type) == "string" and field.name.endswith("ErrorMessage")
     return is_text or field.type.name == _RECORDS
 
@@ -370,7 +370,7 @@ class _Builder:
         self._unknown: list[str] = []
 
     def response(self) -> Message:
-        """Return the response. Raises `ArgumentError` if only a broker can build it."""
+        """Return the response. Raises `ArgumentError` if only a broker can build the response."""
         copied = {
             self._asked.key(field): getattr(self._request, field.attribute)
             for field in self._asked.structures[self._request.entry.name].fields
@@ -455,7 +455,7 @@ class _Builder:
         return []
 
     def _elements(self, structure: MessageStruct | None, chain: _Chain) -> Iterator[_Element]:
-        """Yield the elements of a list. Their identities include the elements around them."""
+        """Yield the elements of a list, each with the identities of the elements around it."""
         field, *inner = chain
         values = getattr(structure, field.attribute)
         if values is None or (

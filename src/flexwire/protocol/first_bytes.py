@@ -22,7 +22,7 @@ from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 
 class FirstBytes(NamedTuple):
-    """The meaning of four bytes, and the remedy. ``is_length`` is true if they can be a length."""
+    """The meaning of four bytes, the remedy, and whether the bytes can be a length."""
 
     what: str
     advice: str
@@ -145,7 +145,7 @@ def identify_first_bytes(first: bytes) -> FirstBytes:
 
 
 def find_foreign_protocol(first: bytes) -> FirstBytes | None:
-    """Return the foreign protocol that begins with four bytes, or None if they may be a length."""
+    """Return the foreign protocol that begins with four bytes, or None for a possible length."""
     return _tls(first) or _text(first) or _binary(first)
 
 

@@ -231,7 +231,7 @@ class FrameSplitter:
         return self._missing > 0
 
     def shorten(self) -> None:
-        """Keep only the beginning of the incomplete frame. Use `skip` for its other bytes."""
+        """Keep only the beginning of the incomplete frame. Use `skip` for the remaining bytes."""
         beginning, length = self.peek(0, BEGINNING_BYTES), self._length
         self.clear()
         self._add(beginning)

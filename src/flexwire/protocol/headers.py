@@ -339,8 +339,8 @@ _CORRELATION_ID: Final = struct.Struct(">i")
 class ResponseFrame:
     """A response as described by its header and request. The body is `payload[body_offset:]`.
 
-    ``body_version`` is the version of the request. For an ApiVersions request it may be 0, because
-    a broker that lacks the version answers in version 0 (KIP-511).
+    ``body_version`` is the version of the request. For an ApiVersions request, ``body_version``
+    can be 0, because a broker that lacks the version answers in version 0 (KIP-511).
     """
 
     correlation_id: int
@@ -378,7 +378,7 @@ def response_name(api_key: int, version: int) -> str:
 
 
 def parse_correlation_id(payload: bytes) -> int:
-    """Return the correlation id. Every version of the response header begins with it."""
+    """Return the correlation id, with which every version of the response header begins."""
     if len(payload) < _CORRELATION_ID.size:
         raise FrameError(
             f"a response header must have at least {_CORRELATION_ID.size} bytes, "

@@ -244,7 +244,7 @@ def _read_int16(data: bytes, what: str) -> int:
 
 
 def _open_consumer_protocol(member: dict[str, Any]) -> None:
-    """Replace the bytes that a consumer sent to its group by the messages in them.
+    """Replace the bytes that a consumer sent to its group by the messages in these bytes.
 
     A client can send any bytes here, so other bytes remain unchanged.
     """

@@ -62,8 +62,8 @@ def to_readable_json(
     """Return the JSON form of a message with names that the plain form lacks.
 
     With ``names``, Kafka's name of an error code follows the code, as ``"_errorName"``. With
-    ``records``, the batches in a field are JSON (`records_form`), if they can be read within the
-    size limits.
+    ``records``, the batches in a field are JSON (`records_form`), if the batches can be read
+    within the size limits.
     """
     return make_readable(
         message.to_json(version), type(message), version, names=names, records=records

@@ -3,7 +3,7 @@
 Tokens contain credentials and may consist of any bytes. This module therefore recognizes no token
 by its bytes, except for the first token of GSSAPI. Where a token is possible, every frame that is
 not a request is a token. Bytes that cannot be decoded are treated as a credential until the
-connection has shown that it is not authenticating.
+connection has shown that no authentication is running.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def _metrics(data: Any) -> Iterator[tuple[Any, str, Any]]:
 
 def _of_metric(metric: Any, kind: str, data: Any) -> Iterator[ClientMetric]:
     number = getattr(data, "aggregation_temporality", 0)
-    # If OpenTelemetry's classes do not know a number yet, they return the number.
+    # If OpenTelemetry's classes do not know a number yet, the classes return the number.
     temporality = _TEMPORALITIES[number] if 0 <= number < len(_TEMPORALITIES) else str(number)
     is_monotonic = bool(getattr(data, "is_monotonic", False))
     for point in data.data_points:

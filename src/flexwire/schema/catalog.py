@@ -271,7 +271,7 @@ class CatalogEntry:
 
         If one of the release's specs has all versions, that spec is returned.
 
-        Raises `SpecError` if the catalog has no such spec. Kafka's own releases always have it.
+        Raises `SpecError` if the catalog has no such spec. Kafka's own releases always have one.
         """
         valid, used = self.releases[release], tuple(self._revisions[release])
         # Releases that use the same specs for the same versions have the same whole spec.
@@ -303,7 +303,7 @@ class CatalogEntry:
         return tuple((self._spec(number), versions) for number, versions in ranges)
 
     def all_specs(self) -> tuple[MessageSpec, ...]:
-        """Return every spec in the message's file, newest first, including specs of old releases."""
+        """Return every spec in the message's file, newest first, also specs of old releases."""
         return tuple(map(self._spec, range(len(self._serves))))
 
     def _missing(self, version: int, release: str) -> str:

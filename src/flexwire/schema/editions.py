@@ -48,7 +48,7 @@ class Edition:
 
     ``by_version`` contains the specs for versions that ``spec`` does not describe. (The bundled
     catalog stores differences, and not a file for each release.) ``top`` is the place where the
-    spec begins in its text, after the comments. ``path`` is the name of its file in the
+    spec begins in its text, after the comments. ``path`` is the name of the message's file in the
     configuration, and ``place`` is where the message was found. ``own_text`` is false for an older
     release of the catalog: the values of ``ignorable`` and ``latestVersionUnstable`` are from a
     newer release with the same layouts.

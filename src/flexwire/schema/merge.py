@@ -40,7 +40,7 @@ class MergedField:
 
     @property
     def types(self) -> tuple[FieldType, ...]:
-        """The types of the field. If specs differ, there are several."""
+        """The types of the field. If specs differ, there are several types."""
         return types_of(self.mentions)
 
     @property

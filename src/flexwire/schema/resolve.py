@@ -53,7 +53,7 @@ def union(specs: Iterable[ServedSpec]) -> Fields:
 
 
 def types_of(mentions: Sequence[Mention]) -> tuple[FieldType, ...]:
-    """Return a field's types. If specs differ, there are several."""
+    """Return a field's types. If specs differ, there are several types."""
     return tuple(dict.fromkeys(spec.type for spec, _ in mentions))
 
 

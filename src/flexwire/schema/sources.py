@@ -53,13 +53,13 @@ _SCALA = re.compile(r"\d+\.\d+")
 class SpecFile:
     """A file with a spec.
 
-    ``name`` is the name of the file in findings. ``path`` is its name in the configuration: an
-    absolute path on disk, or a path in a jar or a git revision. Specs that belong together have the
-    same ``directory``, and ``whole`` is true if all of these were requested. ``content`` is cut off
-    one byte after the largest size that is accepted. ``module`` and ``release`` are the part of
-    Kafka and the release to which the spec belongs, if the file's place shows them. ``given`` is
-    the path that was requested. ``inside`` is the directory relative to ``given``, and is empty if
-    the file is directly in ``given``.
+    ``name`` is the name of the file in findings. ``path`` is the name of the file in the
+    configuration: an absolute path on disk, or a path in a jar or a git revision. Specs that
+    belong together have the same ``directory``, and ``whole`` is true if all of these were
+    requested. ``content`` is cut off one byte after the largest size that is accepted. ``module``
+    and ``release`` are the part of Kafka and the release to which the spec belongs, if the file's
+    place shows them. ``given`` is the path that was requested. ``inside`` is the directory
+    relative to ``given``, and is empty if the file is directly in ``given``.
     """
 
     name: str
@@ -181,7 +181,7 @@ def _gradle(root: Path) -> bytes:
 
 
 def _version_in(properties: bytes) -> str:
-    r"""Return the version in a source tree's properties, or "" if there is none.
+    r"""Return the version in a source tree's properties, or "" without a version.
 
     >>> _version_in(b"group=org.apache.kafka\nversion=4.5.0-SNAPSHOT\n")
     '4.5.0-SNAPSHOT'

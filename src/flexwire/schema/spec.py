@@ -211,7 +211,7 @@ class FieldSpec:
 
 @dataclass(frozen=True, slots=True)
 class StructSpec:
-    """A structure in ``commonStructs``. Several fields may use it."""
+    """A structure in ``commonStructs``, which several fields can use."""
 
     name: str
     versions: Versions

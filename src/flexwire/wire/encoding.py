@@ -1,4 +1,4 @@
-"""The encodings of a message: Kafka's own, those in KIP-482's two drafts, and two forced ones."""
+"""The encodings of a message: Kafka's own, two from drafts of KIP-482, and two forced encodings."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 The value of a structure is a mapping from attribute names to values. A missing field has its
 default, and ``unknown_tagged_fields`` maps tags to bytes. `Schema.resolved` makes the structures of
 message specs. Structures can also be composed by hand from KIP-482's type classes. The attribute
-of a field is then its name.
+of such a field is the field's name.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ class Schema(Type):
     given, optional fields by tag. ``form`` decides where the optional fields are: in a tag section
     at the end as in KIP-482, or in an optional field buffer at the beginning as in its first
     draft. Without ``optional_fields``, the structure has no place for unknown fields either. With
-    an empty mapping, it has a place for unknown fields.
+    an empty mapping, the structure has a place for unknown fields.
 
-    ``fields`` contains all fields. In a version of a message, they include absent fields. A
+    ``fields`` contains all fields. In a version of a message, ``fields`` includes absent fields. A
     structure with tagged fields is ``flexible``. ``refused_tags`` contains the tags of fields in
     other versions. Kafka refuses these tags in this version.
 
@@ -185,8 +185,8 @@ class Schema(Type):
 
     @cached_property
     def least_size(self) -> int:
-        # This is computed once for each structure, because specs may double their number at every
-        # level.
+        # This is computed once for each structure, because specs can double the number of
+        # structures at every level.
         return sum(field.type.least_size for field in self.inline) + self.flexible
 
     def layout(self) -> object:
@@ -359,8 +359,8 @@ def _tagged(tag: int, field: Field) -> Field:
 class NullableStruct(Type):
     """A structure after a marker. The marker is negative for null, in any version.
 
-    The marker is an int8 with the value -1 or 1. In a tagged field it is an unsigned varint with
-    the value 0 or 1.
+    The marker is an int8 with the value -1 or 1. In a tagged field, the marker is an unsigned
+    varint with the value 0 or 1.
     """
 
     schema: Schema
@@ -382,7 +382,7 @@ class NullableStruct(Type):
             self.schema.skip(reader)
 
     def read_is_null(self, reader: Reader) -> bool:
-        """Read the marker. Return whether it means null.
+        """Read the marker. Return whether the marker means null.
 
         Raises `DecodeError` for an invalid marker.
         """

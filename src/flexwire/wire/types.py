@@ -1,8 +1,8 @@
 """Kafka's types, which read and write values.
 
 Numbers of fixed width are big-endian. A length is an int16 (string) or int32 (bytes, records,
-array), with -1 for null. In compact form it is an unsigned varint with the length + 1, or 0 for
-null (KIP-482).
+array), with -1 for null. In compact form, a length is an unsigned varint with the length + 1, or 0
+for null (KIP-482).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Type(ABC):
 
     @abstractmethod
     def read(self, reader: Reader) -> Any:
-        """Read a value. Raises `DecodeError` if it is invalid."""
+        """Read a value. Raises `DecodeError` if the value is invalid."""
 
     @abstractmethod
     def write(self, writer: Writer, value: Any) -> None:
-        """Write a value. Raises `EncodeError` if the type does not allow it."""
+        """Write a value. Raises `EncodeError` if the type does not allow the value."""
 
     def skip(self, reader: Reader) -> None:
         """Skip a value without keeping it. Raises `DecodeError`.
@@ -101,7 +101,7 @@ class Boolean(Type):
 
 @dataclass(frozen=True)
 class Integer(Type):
-    """A signed or unsigned integer of 1, 2, 4 or 8 bytes. ``code`` is its letter for `struct`."""
+    """A signed or unsigned integer of 1, 2, 4 or 8 bytes. ``code`` is the `struct` letter."""
 
     name: str
     code: str

@@ -235,9 +235,9 @@ def audited_releases(brokers: Iterable[str] = ()) -> tuple[str, ...]:
 
     ``brokers`` are the possible releases of the captured brokers. The result begins with the
     oldest of these releases. If the releases are unknown, the two newest major versions of the
-    catalog are used. Each major version is represented by its newest release, because that is the
-    target of an upgrade. Each finding contains the release in which the refusal began. Previews of
-    releases are left out.
+    catalog are used. Each major version is represented by its newest release, because this release
+    is the target of an upgrade. Each finding contains the release in which the refusal began.
+    Previews of releases are left out.
     """
     releases = catalog().releases
     majors = [list(group) for _, group in groupby(catalog().final_releases, key=_major)]
@@ -349,7 +349,7 @@ def _has_clients_listener(entry: CatalogEntry) -> bool:
 
 
 def listeners_of(entry: CatalogEntry) -> tuple[str, ...]:
-    """Return the listeners of a request in the newest release that reads it, or none.
+    """Return the listeners of a request in the newest release that reads it, possibly none.
 
     4.x still contains the specs of removed requests. A preview counts only if no final release
     reads the request.

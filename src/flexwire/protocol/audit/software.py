@@ -54,10 +54,10 @@ class Library:
     """A client library (or software with one inside), and its first release that works on Kafka 4.
 
     ``works_from`` is None if no first working release is known. ``remedy`` then contains the
-    advice. ``client_id`` is a pattern that matches its default client ids. ``software`` is its name
-    in ApiVersions. ``client_id`` and ``software`` are None if unknown. Releases before
-    ``negotiates_from`` send ApiVersions, but then use their configured versions and ignore the
-    response.
+    advice. ``client_id`` is a pattern that matches the library's default client ids. ``software``
+    is the library's name in ApiVersions. ``client_id`` and ``software`` are None if unknown.
+    Releases before ``negotiates_from`` send ApiVersions, but then use their configured versions
+    and ignore the response.
     """
 
     library: str

@@ -187,8 +187,8 @@ class ActivityTable:
 
     At most ``most`` connections are kept. If there are more connections, a closed connection is
     forgotten, or the oldest connection if all are open. ``left_out`` is the number of Kafka
-    connections that were forgotten other than by `forget_closed`. ``last_us`` is the latest time
-    of a frame. ``topics`` contains the names of topics by id. ``leaving`` is called with each
+    connections that were forgotten because of the limit. ``last_us`` is the latest time of a
+    frame. ``topics`` contains the names of topics by id. ``leaving`` is called with each
     connection that is forgotten.
     """
 

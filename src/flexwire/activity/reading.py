@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _KeyedConnections:
-    """The connections between two endpoints: the assembler for their frames, and their names."""
+    """The connections between two endpoints: their names, and the assembler of their frames."""
 
     def __init__(self) -> None:
         self.assembler = FrameAssembler(endless=True)

@@ -236,7 +236,7 @@ class GeneratedModule:
         return "\n".join([head, *self._lines, ""])
 
     def compile(self, function: str) -> Callable[..., Any]:
-        """Compile the module and return a function. Tracebacks find its source in `linecache`."""
+        """Compile the module and return a function. Tracebacks find the source in `linecache`."""
         text = self.text()
         linecache.cache[self.filename] = (
             len(text),
@@ -309,7 +309,7 @@ class Emitter(ABC):
     def __init__(
         self, message: Schema, classes: Mapping[str, type[MessageStruct]], filename: str
     ) -> None:
-        about = f"{self.verb.capitalize()}s {message.name}. Its classes are in this namespace."
+        about = f"{self.verb.capitalize()}s {message.name}, with the classes in this namespace."
         self.source = GeneratedModule(filename, about)
         self.line, self.block = self.source.line, self.source.block
         self.classes = classes

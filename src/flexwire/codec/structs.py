@@ -32,7 +32,7 @@ _MOST_BY_DEFAULT = 10_000
 
 
 class Origin(Protocol):
-    """The definition that a class belongs to. Another process finds the class through it."""
+    """The definition of a class, through which another process finds the class."""
 
     classes: dict[str, type[MessageStruct]]
     # For each structure, the fields that `repr` never leaves out. The first call of `repr` fills

@@ -403,7 +403,7 @@ class Conversation:
 
 
 def expects_response(request: RequestFrame, payload: bytes, *, is_whole: bool = True) -> bool:
-    """Return whether a broker answers the request. The only exception is Produce with acks 0.
+    """Return whether a broker answers the request. Only Produce with acks 0 gets no response.
 
     A Produce request that cannot be decoded counts as answered. Unless ``is_whole`` is true, the
     payload is only the known beginning, and the request counts as answered unless this beginning

@@ -66,7 +66,7 @@ _VALUES: Final[dict[_Place, Any]] = {
     # The anonymous principal requests no token.
     ("CreateDelegationToken", "TokenRequesterPrincipalType"): "User",
     ("CreateDelegationToken", "TokenRequesterPrincipalName"): "ANONYMOUS",
-    ("CreateDelegationToken", "IssueTimestampMs"): -1,  # No token has a time.
+    ("CreateDelegationToken", "IssueTimestampMs"): -1,  # No token was issued.
     ("CreateDelegationToken", "ExpiryTimestampMs"): -1,
     ("CreateDelegationToken", "MaxTimestampMs"): -1,
     # The error of reading configurations. The reading was not tried.
@@ -78,11 +78,11 @@ _VALUES: Final[dict[_Place, Any]] = {
     ("FindCoordinator", "Port"): -1,
     ("FindCoordinator", "Coordinators.NodeId"): -1,
     ("FindCoordinator", "Coordinators.Port"): -1,
-    ("InitProducerId", "ProducerEpoch"): -1,  # no producer has an epoch
+    ("InitProducerId", "ProducerEpoch"): -1,  # no producer received an epoch
     # No protocol was chosen. Up to version 6, the error message is empty.
     ("JoinGroup", "ProtocolName"): None,
     ("OffsetFetch", "Topics.Partitions.CommittedOffset"): -1,  # No offset was committed.
-    ("Produce", "Responses.PartitionResponses.BaseOffset"): -1,  # no record has an offset
+    ("Produce", "Responses.PartitionResponses.BaseOffset"): -1,  # no record received an offset
     # The value is not the one in the request.
     ("ReadShareGroupStateSummary", "Results.Partitions.LeaderEpoch"): 0,
 }
@@ -114,7 +114,7 @@ _COPIED: Final = frozenset(
         ("Fetch", "SessionId"),  # The client's session continues.
     }
 )
-# Lists whose source in the request cannot be found by the specs, or that have several sources.
+# Lists whose source in the request does not follow from the specs, or that have several sources.
 _MIRRORED: Final = {
     # One result for each element.
     ("AlterUserScramCredentials", "Results"): ("Deletions", "Upsertions"),

@@ -35,8 +35,8 @@ def decode_value(
 ) -> TypedMessage | None:
     r"""Decode the value of a record of an internal topic, or return None for a tombstone.
 
-    ``key`` is the record's key, as bytes or as the result of `decode_key`. The key decides which
-    message the value is, except in topics whose records have no key. Raises the errors of
+    ``key`` is the record's key, as bytes or as the result of `decode_key`. The key determines the
+    message in the value, except in topics whose records have no key. Raises the errors of
     `decode_key`.
 
     >>> decode_value("__consumer_offsets", b"\0\1\0\1g\0\1t\0\0\0\7", None) is None

@@ -66,7 +66,7 @@ class RecordBudget:
         self._left = left
 
     def has_for(self, records: list[Record]) -> bool:
-        """Subtract the size of records. Return whether enough was left."""
+        """Subtract the size of records. Return whether the remaining size sufficed."""
         self._left -= count_bytes(records)
         return self._left >= 0
 

@@ -57,7 +57,7 @@ class MergedField:
         )
 
     def present_in(self) -> str:
-        """Return the versions that have the field, as a string."""
+        """Return the versions that contain the field, as a string."""
         return self._over(lambda spec: (spec.versions, spec.tagged_versions))
 
     def nullable_in(self) -> str:

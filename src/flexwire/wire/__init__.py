@@ -1,4 +1,4 @@
-"""Kafka's notation of values: the reference executor, and the types in KIP-482 by their names.
+"""The wire format of values: the reference executor, and KIP-482's types under their names there.
 
 The other executors are tested against the reference executor, which is therefore written for
 readability and not for speed. A type is an object that reads and writes one kind of value. A

@@ -53,12 +53,12 @@ FRAGMENT_BITS = 0x3FFF
 # The ways in which a link states its protocol.
 (LINK_UNKNOWN, LINK_NULL, LINK_ETHERNET, LINK_RAW, LINK_COOKED, LINK_COOKED_2) = range(6)
 LINKS = {
-    0: LINK_NULL,  # This is the loopback of BSD.
+    0: LINK_NULL,  # This is BSD loopback.
     1: LINK_ETHERNET,
     12: LINK_RAW,  # This is raw IP, as some systems number it.
     14: LINK_RAW,  # This is raw IP, as OpenBSD numbers it.
     101: LINK_RAW,
-    108: LINK_NULL,  # This is the loopback of OpenBSD.
+    108: LINK_NULL,  # This is OpenBSD loopback.
     113: LINK_COOKED,
     228: LINK_RAW,  # This link has only IPv4.
     229: LINK_RAW,  # This link has only IPv6.

@@ -185,7 +185,7 @@ class Schema(Type):
 
     @cached_property
     def least_size(self) -> int:
-        # This is computed once for each structure, because specs can double the number of
+        # The size is computed once for each structure, because specs can double the number of
         # structures at every level.
         return sum(field.type.least_size for field in self.inline) + self.flexible
 
@@ -408,7 +408,7 @@ class NullableStruct(Type):
 
 
 def struct_of(kind: Type) -> Schema | None:
-    """Return the structure that a type is, contains after a marker, or has as its elements."""
+    """Return the structure in a type: the type itself, after a marker, or an array's element."""
     if isinstance(kind, ArrayType):
         kind = kind.element
     if isinstance(kind, NullableStruct):

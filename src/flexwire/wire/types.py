@@ -345,7 +345,7 @@ class ArrayType(_Sized):
         return values
 
     def read_count(self, reader: Reader) -> int | None:
-        """Read how many elements follow. None means a null array.
+        """Read the number of elements that follow. None means a null array.
 
         Raises `DecodeError` for an invalid count.
         """

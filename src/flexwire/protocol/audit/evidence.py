@@ -309,7 +309,7 @@ def role_of(
     is_replica: bool = False,
     highest: Mapping[int, int] = MappingProxyType({}),
 ) -> Role:
-    """Return the role of a sender, by all APIs used under one client id and address.
+    """Return the role of a sender, from all APIs that are used with one client id and address.
 
     ``is_replica`` is true if a Fetch request has the id of a replica (not negative), which
     consumers never send. ``highest`` is the highest version of each API that was sent, if known,

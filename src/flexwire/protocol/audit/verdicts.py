@@ -236,7 +236,7 @@ def classify(
 def _refused_here(use: Use, brokers: Sequence[str]) -> bool:
     """Return whether the captured broker refuses the version.
 
-    A close may also have other reasons.
+    A broker may also close a connection for other reasons.
     """
     if use.offered is None or use.version not in use.offered:
         return True
@@ -297,7 +297,8 @@ def _about_configurations(conduct: Conduct, release: str) -> list[ClientFinding]
     for judged in judge_configured(conduct.configured, release):
         verdict = UseVerdict(judged.verdict, judged.evidence, judged.reason)
         finding = _whole(conduct, release, verdict, remedy=judged.remedy, source=judged.source)
-        # Only the API decides this, because it is not recorded which request set the configuration.
+        # All requests of the API count, because the evidence does not show which request set the
+        # configuration.
         own = [use for use in conduct.uses if use.api_key == judged.configured.api_key]
         findings.append(
             replace(

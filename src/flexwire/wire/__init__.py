@@ -1,4 +1,4 @@
-"""The wire format of values: the reference executor, and KIP-482's types under their names there.
+"""The wire format of values: the reference executor, and the types of KIP-482 by name.
 
 The other executors are tested against the reference executor, which is therefore written for
 readability and not for speed. A type is an object that reads and writes one kind of value. A

@@ -65,7 +65,7 @@ ENTRY: Final = struct.Struct(">qi")
 LENGTH_END: Final = PARTITION_LEADER_EPOCH_AT
 # The offset, size, crc, magic and attributes and, in magic 1, the timestamp.
 PREFIXES: Final = (struct.Struct(">qiIBB"), struct.Struct(">qiIBBq"))
-# The magic is at the same place in every format, and so is the size. The crc of a message covers
+# The magic and the size are at the same places in every format. The crc of a message covers
 # the magic and all bytes after it.
 MESSAGE_CRC_START: Final = MAGIC_AT
 CRC_SIZE: Final = ATTRIBUTES_AT - CRC_AT

@@ -2,12 +2,12 @@
 
 One spec describes many versions of a message, and Kafka's releases contain a few different specs
 of most messages. This package keeps each spec as it is written (`parse`, `spec`, `write`).
-`resolve` then decides the layout of a version in the protocol. No other code does this. The result
-of `resolve` is a `wire.schema.Schema`, and everything that reads or writes messages uses that
-schema unchanged. `catalog` contains the specs of all releases, and `importer` writes the catalog.
-`message_schemas` finds the spec that defines the layout of a version. `resolve.union` and `merge`
-combine the fields of all versions, for classes, columns and pages. `editions` and `pairs` match
-two sets of specs, and `flexwire.specs` compares them.
+`resolve` then decides the layout of a version in the protocol. No other code decides layouts. The
+result of `resolve` is a `wire.schema.Schema`, and everything that reads or writes messages uses
+that schema unchanged. `catalog` contains the specs of all releases, and `importer` writes the
+catalog. `message_schemas` finds the spec that defines the layout of a version. `resolve.union` and
+`merge` combine the fields of all versions, for classes, columns and pages. `editions` and `pairs`
+match two sets of specs, and `flexwire.specs` compares them.
 
 Laws of this package:
 

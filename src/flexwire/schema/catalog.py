@@ -271,7 +271,8 @@ class CatalogEntry:
 
         If one of the release's specs has all versions, that spec is returned.
 
-        Raises `SpecError` if the catalog has no such spec. Kafka's own releases always have one.
+        Raises `SpecError` if the catalog has no such spec. This never happens for Kafka's own
+        releases.
         """
         valid, used = self.releases[release], tuple(self._revisions[release])
         # Releases that use the same specs for the same versions have the same whole spec.

@@ -45,9 +45,9 @@ class Field:
     A field with a default may be missing in a mapping. A tagged field is not written if its value
     is the default. ``default`` is a value of the field. An empty tuple means an empty array, and an
     empty mapping means a structure whose fields all have their defaults. ``attribute`` is the key
-    of the field in a mapping, and ``json_name`` is its name in paths. Both default to ``name``.
-    ``tag`` is set if the field is tagged. ``tag`` is also set if the field is untagged only
-    because the encoding has no tagged fields.
+    of the field in a mapping, and ``json_name`` is its name in paths. ``attribute`` and
+    ``json_name`` default to ``name``. ``tag`` is set if the field is tagged. ``tag`` is also set
+    if the field is untagged only because the encoding has no tagged fields.
     """
 
     name: str

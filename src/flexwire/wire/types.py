@@ -206,7 +206,7 @@ class _Sized(Type):
                 # Java reads an int32 here, and any negative value means null.
                 length = -1
         else:
-            (raw,) = reader.unpack(prefix, f"the length of a {self.name}")
+            (raw,) = reader.unpack(prefix, f"the length of {self.name}")
             length = int(raw)
             if length < -1 and not reader.lenient:
                 raise reader.error(f"expected a length of -1 (null) or more, got {length}", start)

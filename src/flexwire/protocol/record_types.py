@@ -170,8 +170,7 @@ class ControlRecord(NamedTuple):
 def decode_control_record(
     key: bytes | None, value: bytes | None, release: str | None = None
 ) -> ControlRecord:
-    """Decode the key and value of a control record, in the layout of ``release`` or the newest
-    one.
+    """Decode the key and value of a control record, in the layout of ``release`` or the newest.
 
     As in Kafka, a key or marker of an unknown newer version is read as the known version, and an
     unknown type is not an error. Raises `DecodeError`, and `UnknownMessageError` for a version of

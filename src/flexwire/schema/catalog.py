@@ -271,8 +271,7 @@ class CatalogEntry:
 
         If one of the release's specs has all versions, that spec is returned.
 
-        Raises `SpecError` if the catalog has no such spec. This never happens for Kafka's own
-        releases.
+        Raises `SpecError` without such a spec. Kafka's own releases always have such a spec.
         """
         valid, used = self.releases[release], tuple(self._revisions[release])
         # Releases that use the same specs for the same versions have the same whole spec.

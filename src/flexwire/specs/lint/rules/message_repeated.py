@@ -42,7 +42,7 @@ def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str
     for message in directory.messages:
         before = first.setdefault(message.spec.name, message)
         if before is not message and message.readable:
-            reason = f"message {message.spec.name} is already defined in {before.text.source}"
+            reason = f"message {message.spec.name} is already that of {before.text.source}"
             yield message, message.at(None, "name"), f"{reason}; rename one"
 
 

@@ -374,7 +374,7 @@ HOSTILE = [
     (Encoding.OPTIONAL_BUFFERS, "fe ff ff ff 0f 00 09 61", "declares 2147483647 bytes but 1"),
     (Encoding.OPTIONAL_BUFFERS, "02 00 09 61 02 00 09 62 00", "tag 9 follows tag 9"),
     (Encoding.OPTIONAL_BUFFERS, "02 00 09 61", "cut off"),
-    (Encoding.OPTIONAL_BUFFERS, "08 00 05 00 01 61 62 00", "value ends before"),
+    (Encoding.OPTIONAL_BUFFERS, "08 00 05 00 01 61 62 00", "its value is shorter"),
     (Encoding.OPTIONAL_BUFFERS, "04 00 05 00 01 61 00", "declared length 1 but 0 bytes remain"),
 ]
 

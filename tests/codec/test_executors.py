@@ -225,7 +225,7 @@ def tags(*fields: tuple[int, bytes]) -> bytes:
 TAG_FAULTS = {
     "unordered": (tags((9, b""), (8, b"")), "tags must ascend"),
     "repeated": (tags((9, b""), (9, b"")), "tags must ascend"),
-    "a known tag too long": (tags((0, b"\x00\x00\x00\x05!")), "value ends before"),
+    "a known tag too long": (tags((0, b"\x00\x00\x00\x05!")), "its value is shorter"),
     "a known tag too short": (tags((0, b"\x00\x00")), "takes 4 bytes but 2 remain"),
     "more tags than bytes": (b"\x7f", "tagged fields declared"),
     "a size beyond the end": (b"\x01\x09\x05ab", "declares 5 bytes but 2 remain"),

@@ -131,5 +131,5 @@ def test_a_walk_ends_at_its_bound() -> None:
         paths = [("topics", "name")]
         found = list(field_spans(schema, BoundedReader(raw, 0, 1000), paths, to_end=True))
         assert len(found) == len(body.topics)
-        with pytest.raises(DecodeError, match="more than 100 elements come before"):
+        with pytest.raises(DecodeError, match="more than 100 elements precede"):
             list(field_spans(schema, BoundedReader(raw, 0, 100), paths, to_end=True))

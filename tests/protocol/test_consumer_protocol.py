@@ -45,7 +45,7 @@ def test_a_java_consumer_with_its_defaults_moves_as_it_is() -> None:
         ({"refusals": (69,), "has_user_data": True}, "blocked", "user data"),
         ({"protocol_type": "connect"}, "blocked", "protocol type is connect"),
         ({"has_user_data": True}, "blocked", "user data"),
-        ({"is_unreadable": True}, "blocked", "not in the format"),
+        ({"is_unreadable": True}, "blocked", "does not have the consumer format"),
         ({"is_unreadable": True, "has_user_data": True}, "blocked", "user data"),
         ({"members": ()}, "cannot say", "no member reports"),
     ],
@@ -71,7 +71,7 @@ def test_each_trait_alone(change: dict[str, object], verdict: str, words: str) -
         (replace(JAVA, assignors=("sticky",)), "moves after a setting", "partition.assignment"),
         (replace(JAVA, session_timeout_ms=6000), "moves after a setting", "session.timeout.ms is"),
         # The capture has no JoinGroup.
-        (GroupMember("apache-kafka-java", "4.1.0"), "moves as it is", "nothing was seen"),
+        (GroupMember("apache-kafka-java", "4.1.0"), "moves as it is", "no obstacle was seen"),
         (RDKAFKA, "moves after a setting", "by default"),
         (replace(RDKAFKA, assignors=("roundrobin",)), "moves after a setting", "does not start"),
         (replace(RDKAFKA, session_timeout_ms=6000), "moves after a setting", "does not start"),
@@ -79,7 +79,7 @@ def test_each_trait_alone(change: dict[str, object], verdict: str, words: str) -
         (replace(FRANZ, session_timeout_ms=6000), "moves after a setting", "by default"),
         # The first balancer in the setting counts.
         (replace(FRANZ, assignors=("range", "own")), "moves after a setting", "by default"),
-        (replace(FRANZ, assignors=("own", "range")), "moves after a setting", "stays with the"),
+        (replace(FRANZ, assignors=("own", "range")), "moves after a setting", "keeps the"),
         # Bindings of librdkafka send the name of the library inside them.
         (
             replace(RDKAFKA, software="confluent-kafka-python", version="2.12.1-rdkafka-2.12.1"),

@@ -285,7 +285,7 @@ def test_a_request_that_has_no_such_response_says_why() -> None:
     everything = message("MetadataRequest")(topics=None)
     with pytest.raises(
         ArgumentError,
-        match=r"^Metadata version 12: only a broker can make the response, "
+        match=r"^Metadata version 12: only a broker can create the response, "
         "because Topics in the request is null, which means everything$",
     ):
         error_response(everything, 12, 6)

@@ -61,7 +61,7 @@ def test_messages_of_a_preview_are_read() -> None:
 def test_nothing_is_judged_by_a_preview() -> None:
     brokers = (RELEASE,), (NEWEST,), ()
     assert {audited_releases(each)[-1] for each in brokers} == {NEWEST}
-    with pytest.raises(ArgumentError, match=f"give a final release.*{RELEASE} is a preview"):
+    with pytest.raises(ArgumentError, match=f"expected a final release, got {RELEASE}"):
         to_audited_releases(["4.0", RELEASE])
     assert to_audited_releases(["4.0", "4.0.2"]) == ("4.0.2",)
     # OffsetDelete v1 exists only in the preview.
@@ -79,11 +79,13 @@ def test_a_preview_that_somebody_names_is_refused() -> None:
         lambda: accepted(OFFSET_DELETE, 1, RELEASE),
         lambda: judge(Party("a", "10.0.0.9"), client, RELEASE),
     ):
-        with pytest.raises(ArgumentError, match=f"release: give a final release.*{RELEASE}"):
+        with pytest.raises(
+            ArgumentError, match=f"release: expected a final release, got {RELEASE}"
+        ):
             by()
     result = CliRunner().invoke(app, ["conform", "127.0.0.1:9", "--release", RELEASE])
     assert result.exit_code == 1
-    assert f"give a final release, or none; {RELEASE} is a preview" in str(result.exception)
+    assert f"expected a final release, got {RELEASE}, which is a preview" in str(result.exception)
     assert verdict(OFFSET_DELETE, 0, NEWEST) == "accepted"
 
 
@@ -129,7 +131,7 @@ def test_an_analysis_refuses_to_judge_by_a_preview(tmp_path: Path) -> None:
     words = ["analyze", str(tmp_path), "--out", str(tmp_path / "out"), "--release", RELEASE]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 1
-    assert f"give a final release, or none; {RELEASE} is a preview" in str(result.exception)
+    assert f"expected a final release, got {RELEASE}, which is a preview" in str(result.exception)
 
 
 @pytest.mark.slow

@@ -133,18 +133,13 @@ class Growing:
         how: dict[str, Any] = {"format": self.form, "append": True, "answers": []}
         return analyze([*files], self.out, spark=self.spark, **how).report.parent.name
 
-<<<<<<< Updated upstream
-    def check(self, span: TimeSpan = ALWAYS) -> dict[str, list[str]]:
-        """Compare each answer from sums with the answer from rows. Return the answers."""
-=======
     def check(
         self, span: TimeSpan = ALWAYS, names: Collection[str] = (), *, is_compared: bool = True
     ) -> dict[str, list[str]]:
-        """Compare each answer from sums with the answer from rows; return the answers.
+        """Compare each answer from sums with the answer from rows. Return the answers.
 
         ``names`` are the answers, all of them by default. Spark needs a second or two for each.
         """
->>>>>>> Stashed changes
         found: dict[str, list[str]] = {}
         output = output_of(self.out)
         assert isinstance(output, GrownOutput)

@@ -231,7 +231,7 @@ def test_a_route_leads_to_a_broker(run: Run, address: str, answers: Answers) -> 
     answers.says["Metadata"] = {"brokers": [{"nodeId": 7, "host": host, "port": int(port)}]}
     assert run("call", address, "ListGroups", "--to", "7").code == 0
     assert run("call", address, "ListGroups", "--to", "8").code == 1
-    assert "does not know node 8; the nodes that it lists: 7" in run.err
+    assert "does not know node 8; known nodes: 7" in run.err
     assert answers.names().count("ListGroups") == 1
 
 
@@ -388,9 +388,9 @@ def test_a_version_that_the_broker_does_not_offer_is_not_sent_unless_one_insists
     with answering(Answers(offered=offered)) as (address, answers):
         run("call", address, "Metadata", "-V", "13")
         assert (run.code, run.out) == (1, "")
-        assert "Metadata 13 was asked for; use --any-version to send this version anyway" in run.err
+        assert "Metadata 13 was requested; use --any-version to send this version anyway" in run.err
         run("call", address, "ListGroups", "-V", "4")
-        assert "does not offer it; ListGroups 4 was asked for" in run.err
+        assert "does not offer this API; ListGroups 4 was requested" in run.err
         assert "Metadata" not in answers.names()
         run("call", address, "Metadata", "-V", "13", "--any-version")
         assert run.code == 0

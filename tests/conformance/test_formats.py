@@ -140,7 +140,7 @@ def test_a_dry_run_sends_nothing_but_api_versions(run: Run) -> None:
         assert len(broker.asked) <= 2
         assert "Metadata                        plain           0, 1, 2, 3, 4" in ran.out
         assert "not asked: DeleteTopics" in ran.out
-        assert f"would be sent to {address}; none was" in ran.out
+        assert f"would be sent to {address}; nothing was sent" in ran.out
         ran = run("conform", address, "--dry-run", "--format", "json", "--apis", "Metadata")
         form = json.loads(ran.out)
         assert {one["api"] for one in form["cases"]} == {"Metadata"}

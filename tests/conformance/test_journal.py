@@ -180,10 +180,10 @@ DAMAGED: dict[str, tuple[bytes, str]] = {
     "another format": (FIRST.replace(b"journal 1", b"journal 2"), "not the journal of a conf"),
     "brokers that are none": (FIRST.replace(b'["b:1"]', b"[7]"), "not the journal of a conf"),
     "deeply nested": (b"[" * 100_000 + b"\n", "not the journal of a conformance run"),
-    "an entry that is none": (FIRST + b"[]\n", "line 2 is not a line of a journal"),
-    "nested entry": (FIRST + b"[" * 100_000 + b"\n", "line 2 is not a line of a journal"),
-    "bytes": (FIRST + b"\xff\xfe\n", "line 2 is not a line of a journal"),
-    "too long": (FIRST + b" " * (LONGEST_LINE + 1), "a line has more than"),
+    "an entry that is none": (FIRST + b"[]\n", "line 2 is not a journal entry"),
+    "nested entry": (FIRST + b"[" * 100_000 + b"\n", "line 2 is not a journal entry"),
+    "bytes": (FIRST + b"\xff\xfe\n", "line 2 is not a journal entry"),
+    "too long": (FIRST + b" " * (LONGEST_LINE + 1), "a line is longer than"),
 }
 _CHANGES: dict[str, dict[str, Any]] = {
     "a payload that is no hex": {"payload": "0g"},
@@ -198,7 +198,7 @@ _CHANGES: dict[str, dict[str, Any]] = {
 }
 for _name, _change in _CHANGES.items():
     _line = json.dumps({**GOOD, **_change}).encode() + b"\n"
-    DAMAGED[_name] = (FIRST + _line, "line 2 is not a line of a journal")
+    DAMAGED[_name] = (FIRST + _line, "line 2 is not a journal entry")
 for _name in GOOD:
     _rest = {key: value for key, value in GOOD.items() if key != _name}
     DAMAGED[f"without {_name}"] = (FIRST + json.dumps(_rest).encode() + b"\n", "line 2 is not")
@@ -235,7 +235,7 @@ def test_every_outcome_is_read_as_it_was_written(journal: Path) -> None:
         for case, outcome in zip(PLAN.cases, outcomes, strict=False):
             kept.append(0, case, outcome)
         kept.append(0, PLAN.cases[-1], CaseOutcome(bytes(MOST_DECODED + 1)))
-        with pytest.raises(ConformanceJournalError, match="another run writes to it"):
+        with pytest.raises(ConformanceJournalError, match="another run is writing to this file"):
             ConformanceJournal(journal, HEADER)
     with ConformanceJournal(journal, HEADER) as kept:
         # The last frame is too long to be judged, and is missing.
@@ -249,7 +249,7 @@ def test_a_place_that_cannot_be_written_is_an_error_before_anything_is_sent(
     with kafka_like() as (address, broker):
         for place, says in (
             (tmp_path / "missing" / "run", "No such file"),
-            (tmp_path, "it is not a file"),
+            (tmp_path, "expected a regular file"),
         ):
             with pytest.raises(ConformanceJournalError, match=says):
                 conform(address, ASKING, journal=place)

@@ -158,7 +158,7 @@ def test_a_member_and_a_producer_are_what_the_broker_called_them() -> None:
     last = [name for name, _, _ in broker.asked if name not in looks][-3:]
     assert last == ["InitProducerId", "LeaveGroup", "DeleteGroups"]
     [left] = [one for one in run.left if one.startswith("transactional id")]
-    assert left.startswith(f"transactional id {OWN}: no API removes it")
+    assert left.startswith(f"transactional id {OWN}: no API removes a transactional id")
 
 
 @pytest.mark.parametrize("times", [0, 1, 2])

@@ -126,7 +126,7 @@ def test_a_byte_too_many(version: int) -> None:
     run = ran(only("Metadata", version, Kind.NULL_CLIENT_ID, longer), "Metadata")
     [length] = lengths
     assert found(run) == [(f"Metadata {version}, null client id", rules.END, length, "")]
-    assert "Java client reads it all the same" in told(run.deviations[0])
+    assert "Java client accepts this response" in told(run.deviations[0])
 
 
 def told(result: CaseResult) -> str:
@@ -142,7 +142,7 @@ def test_a_byte_too_many_that_may_also_be_the_other_header() -> None:
     run = ran(only("Fetch", 11, Kind.NULL_CLIENT_ID, longer), "Fetch")
     assert found(run) == [("Fetch 11, null client id", rules.RESPONSE_HEADER, 4, "header")]
     assert told(run.deviations[0]) == (
-        "expected a header of version 0, got 1; or it ends at byte 18, with 1 byte behind it"
+        "expected a header of version 0, got 1; or the response ends at byte 18, followed by 1 byte"
     )
 
 
@@ -447,7 +447,7 @@ def test_a_list_of_versions_that_cannot_be_read_is_a_deviation(name: str) -> Non
     # All other cases are listed with the reason.
     assert {one.reason for one in run.plan.unasked} == {VERSIONS_UNREAD}
     assert {one.api_name for one in run.plan.unasked} == QUESTIONS.keys() - {"ApiVersions"}
-    assert f"whole or in part; {VERSIONS_UNREAD}" in formats.to_text(run)
+    assert f"completely or in part; {VERSIONS_UNREAD}" in formats.to_text(run)
 
 
 def test_a_list_of_versions_with_another_correlation_id_is_a_deviation() -> None:
@@ -482,7 +482,7 @@ def test_a_second_answer_behind_an_unreadable_list_is_not_taken_for_the_next_one
 NO_LISTS: dict[str, tuple[bytes | None, str]] = {
     "closed": (None, "without an answer"),
     "no frame": (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP"),
-    "an error code": (b"", "does not say which versions it has: INVALID_REQUEST"),
+    "an error code": (b"", "does not report its API versions: INVALID_REQUEST"),
 }
 
 

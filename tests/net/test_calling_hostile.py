@@ -132,7 +132,7 @@ def test_what_is_not_an_address_is_refused(host: str, port: int) -> None:
     with (
         answering(Answers(Metadata=said)) as (address, _),
         Cluster(address) as cluster,
-        pytest.raises(CallError, match=r"gives no address of node 1|cannot be reached"),
+        pytest.raises(CallError, match=r"reports no address for node 1|cannot be reached"),
     ):
         cluster.call("ListGroups", to="1")
 

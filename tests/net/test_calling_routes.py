@@ -153,7 +153,7 @@ def test_a_controller_that_is_not_a_broker_is_reached_on_its_own_listener(nodes:
 @pytest.mark.parametrize(
     ("to", "why"),
     [
-        ("9", "does not know node 9; the nodes that it lists: 1, 2"),
+        ("9", "does not know node 9; known nodes: 1, 2"),
         ("leader:a-4", "knows no partition a-4"),
         ("leader:a-3", "does not know the leader of a-3: 5 LEADER_NOT_AVAILABLE"),
         ("group:g", "the coordinator of group g: 15 COORDINATOR_NOT_AVAILABLE"),

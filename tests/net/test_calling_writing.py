@@ -87,7 +87,7 @@ def test_what_reads_may_write_by_its_body(
 # What these "reading" APIs change in a cluster if a list is null or empty; measured on 3.9.2 and
 # 4.4.0.
 DANGEROUS = [
-    ("FetchSnapshot", 0, {}, "terminates a 3.9.2 controller"),
+    ("FetchSnapshot", 0, {}, "terminates a Kafka 3.9.2 controller"),
     ("FetchSnapshot", 0, {"topics": [{"name": "__cluster_metadata", "partitions": []}]}, ""),
     (
         "DeleteAcls",
@@ -115,7 +115,7 @@ DANGEROUS = [
         "AlterConfigs",
         2,
         {"resources": []},
-        "every setting of a resource that the request does not list",
+        "every setting of its resources that it omits",
     ),
     ("InitProducerId", 4, {"transactionalId": "t"}, "is fenced"),
     ("InitProducerId", 4, {"transactionalId": None}, ""),

@@ -104,9 +104,13 @@ CLIENTS = [
     (
         of_others,
         "handshakes_failed",
-        "its certificate is from an authority that is not trusted here",
+        "the other side's certificate has an issuer that is not trusted here",
     ),
-    (expired, "handshakes_failed", "its certificate is not valid: certificate has expired"),
+    (
+        expired,
+        "handshakes_failed",
+        "the other side's certificate is not valid: certificate has expired",
+    ),
 ]
 
 
@@ -183,8 +187,8 @@ def broker_of(what: str, made: Made, path: Path) -> tuple[Any, ssl.SSLContext | 
 
 PLAIN_BROKERS = {"closes": closes, "plain": answers_in_plain, "hangs": says_nothing}
 BROKERS = [
-    ("unknown", "its certificate is from an authority that is not trusted here"),
-    ("expired", "its certificate is not valid: certificate has expired"),
+    ("unknown", "the other side's certificate has an issuer that is not trusted here"),
+    ("expired", "the other side's certificate is not valid: certificate has expired"),
     ("name", "certificate is not valid for '127.0.0.1'"),
     ("closes", "the other side closed the connection during the TLS handshake"),
     ("plain", "the other side does not speak TLS"),
@@ -250,7 +254,7 @@ def test_a_broker_that_asks_for_a_certificate_which_the_tap_does_not_have_is_cou
     ("reason", "wording"),
     [
         ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "requires a certificate, but none was given"),
-        ("TLSV1_ALERT_UNKNOWN_CA", "does not trust the authority of our certificate"),
+        ("TLSV1_ALERT_UNKNOWN_CA", "does not trust the issuer of our certificate"),
         ("SSLV3_ALERT_CERTIFICATE_UNKNOWN", "does not accept our certificate"),
         ("NO_SHARED_CIPHER", "no cipher in common"),
         ("SOMETHING_NEW", "what OpenSSL said"),

@@ -159,7 +159,7 @@ def _refuse_absent(structure: JsonStructure, former: Mapping[str, str]) -> None:
                 for present, presence_of in presence.items()
                 if presence_of is not Presence.ABSENT
             )
-            reason = f"this version does not have it; it has {has}"
+            reason = f"this version has no such field; the available fields are {has}"
             raise JsonFormError(reason, path=structure.at(name))
 
 
@@ -260,9 +260,9 @@ class Broker(Closeable):
         offered = self.offered.get(api_key, Versions.NONE)
         if version in offered or api_key == api_key_of(NEGOTIATES):
             return
-        offer = f"offers {api_name(api_key)} {offered}" if offered else "does not offer it"
+        offer = f"offers {api_name(api_key)} {offered}" if offered else "does not offer this API"
         raise VersionNotOfferedError(
-            f"{self.address} {offer}; {api_name(api_key)} {version} was asked for"
+            f"{self.address} {offer}; {api_name(api_key)} {version} was requested"
         )
 
     def call(
@@ -327,7 +327,7 @@ class Broker(Closeable):
             raise WriteRefusedError(why)
         tags = {} if header_tags is None else header_tags
         if not isinstance(tags, Mapping):
-            raise refuse("header_tags", "tags and their bytes", tags)
+            raise refuse("header_tags", "a mapping of tags to bytes", tags)
         header = self._header(api_key, version, tags)
         payload = header + request.encode(version)
         frame = FramePayload(payload, len(header))
@@ -358,8 +358,8 @@ class Broker(Closeable):
         header_version = request_header_version(api_key, version)
         if tags and header_version < _TAGGED_HEADER:
             raise CallError(
-                f"{api_name(api_key)} v{version} has no tagged fields in its header; "
-                "they begin with its first flexible version"
+                f"the header of {api_name(api_key)} v{version} cannot contain tagged fields; "
+                "use a flexible version"
             )
         self._correlation_id = self._correlation_id % INT32_MAX + 1
         header = message("RequestHeader")(
@@ -384,7 +384,7 @@ class Broker(Closeable):
         if correlation_id != sent.correlation_id:
             self.close()
             raise CallError(
-                f"{self.address} answers another request: expected correlation id "
+                f"{self.address} answered a different request: expected correlation id "
                 f"{sent.correlation_id}, got {correlation_id}"
             )
         response = parse_response(came, sent.api_key, sent_only.version)
@@ -417,7 +417,7 @@ class Broker(Closeable):
             response = self.call(NEGOTIATES, None, min(own.highest, version)).response
         if response.error_code != NO_ERROR:
             name = describe_error_code(response.error_code)
-            raise CallError(f"{self.address} does not say which versions it has: {name}")
+            raise CallError(f"{self.address} does not report its API versions: {name}")
         return _ranges(response)
 
 

@@ -160,7 +160,7 @@ def _controller(broker: Broker) -> HostPort:
     _check(quorum.error_code, _ACTIVE, broker)
     states = [partition for topic in quorum.topics for partition in topic.partitions]
     if not states:
-        raise CallError(f"{broker.address} does not name the leader of the quorum")
+        raise CallError(f"{broker.address} does not report the quorum's leader")
     _check(states[0].error_code, _ACTIVE, broker)
     leader = states[0].leader_id
     # A node that is also a broker is reached at its client listener. The other nodes have a
@@ -172,7 +172,7 @@ def _controller(broker: Broker) -> HostPort:
             for node in quorum.nodes
             if node.listeners
         }
-    return _node(nodes, leader, f"{_ACTIVE}, node {leader},", broker)
+    return _node(nodes, leader, f"{_ACTIVE} (node {leader})", broker)
 
 
 def _among_controllers(route: Route, broker: Broker) -> HostPort:
@@ -202,13 +202,13 @@ def _brokers(metadata: Any) -> dict[int, HostPort]:
 def _node(nodes: dict[int, HostPort], node: int, what: str, broker: Broker) -> HostPort:
     if node not in nodes:
         listed = ", ".join(map(str, sorted(nodes))) or "none"
-        raise CallError(f"{broker.address} does not know {what}; the nodes that it lists: {listed}")
+        raise CallError(f"{broker.address} does not know {what}; known nodes: {listed}")
     return _address(*nodes[node], what, broker)
 
 
 def _address(host: str, port: int, what: str, broker: Broker) -> HostPort:
     if not host or not 0 < port <= HIGHEST_PORT:
-        raise CallError(f"{broker.address} gives no address of {what}: {host!r}, port {port}")
+        raise CallError(f"{broker.address} reports no address for {what}: {host!r}, port {port}")
     return HostPort(host, port)
 
 

@@ -119,7 +119,7 @@ def parse_jaas(text: str, mechanism: str) -> Login:
     """
     tokens = _tokens(text)
     if not tokens or tokens[-1] != ("sign", ";"):
-        raise _refuse("it does not end with ';'")
+        raise _refuse("expected ';' at the end")
     if tokens.count(("sign", ";")) > 1:
         raise _refuse("expected one login module, got several")
     words = tokens[:-1]
@@ -129,7 +129,7 @@ def parse_jaas(text: str, mechanism: str) -> Login:
     if module not in _MODULES:
         raise _refuse(f"expected PlainLoginModule or ScramLoginModule, got {module}")
     if _MODULES[module] != (mechanism == PLAIN):
-        raise _refuse(f"{module} is not for the sasl.mechanism {mechanism}")
+        raise _refuse(f"{module} does not support sasl.mechanism {mechanism}")
     options = _options(words[2:])
     for name in ("username", "password"):
         if name not in options:
@@ -143,7 +143,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise _refuse(f"it cannot be read at character {position}")
+            raise _refuse(f"unexpected text at character {position}")
         if match.lastgroup is not None:
             value = match[match.lastgroup]
             if match.lastgroup in {"double", "single"}:
@@ -240,7 +240,7 @@ def read_client_config(path: str | Path) -> ClientConfig:
 def client_config(properties: dict[str, str]) -> ClientConfig:
     """Return the connection settings in properties. Raises the errors of `read_client_config`."""
     if _PROVIDERS in properties:
-        raise ClientConfigError(f"{_PROVIDERS}: values that are stored elsewhere are not supported")
+        raise ClientConfigError(f"{_PROVIDERS}: configuration providers are not supported")
     settings = _DEFAULTS | properties
     protocol = settings["security.protocol"].strip().upper()
     if protocol not in _PROTOCOLS:
@@ -267,7 +267,7 @@ def _login(settings: dict[str, str]) -> Login:
             f"sasl.mechanism: expected {', '.join(MECHANISMS)}, got {mechanism}"
         )
     if "sasl.jaas.config" not in settings:
-        raise ClientConfigError(f"sasl.jaas.config: missing, and {mechanism} needs it")
+        raise ClientConfigError(f"sasl.jaas.config: {mechanism} requires this setting")
     return parse_jaas(settings["sasl.jaas.config"], mechanism)
 
 
@@ -289,7 +289,7 @@ def _keys(settings: dict[str, str]) -> Store | None:
 def _store(settings: dict[str, str], prefix: str, inline: str) -> Store | None:
     location = settings.get(f"{prefix}.location") or None
     if inline and location:
-        raise ClientConfigError(f"{prefix}.location: the properties contain PEM as well")
+        raise ClientConfigError(f"{prefix}.location: the properties also contain PEM; remove one")
     if not inline and location is None:
         return None
     kind = settings[f"{prefix}.type"].strip()

@@ -154,7 +154,7 @@ class Connection:
         head = self._splitter.peek(0, PREFIX_LENGTH)
         foreign = find_foreign_protocol(head)
         if foreign is not None and not isinstance(self._socket, ssl.SSLSocket):
-            return f"; its first {PREFIX_LENGTH} bytes are {foreign.what}"
+            return f"; the first {PREFIX_LENGTH} bytes are {foreign.what}"
         if int.from_bytes(head, "big", signed=True) < 0:
             return ""
         return "; raise frame_limit (flexwire call: --answer-mib)"

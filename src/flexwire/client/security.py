@@ -76,7 +76,7 @@ class ScramClient:
         attributes = _attributes(server_text, "r", "s", "i")
         nonce, salt = attributes["r"], _base64(attributes["s"], "salt")
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
-            raise LoginError("SCRAM: the broker's nonce does not continue the client's")
+            raise LoginError("SCRAM: the broker's nonce does not extend the client's nonce")
         if not salt:
             raise LoginError("SCRAM: the broker's salt is empty")
         salted = hashlib.pbkdf2_hmac(self._hash, self._password, salt, _iterations(attributes["i"]))
@@ -97,7 +97,9 @@ class ScramClient:
             raise LoginError("SCRAM: the broker refuses the proof")
         signature = _base64(_attributes(server_text, "v")["v"], "signature")
         if not self._server_signature or not hmac.compare_digest(signature, self._server_signature):
-            raise LoginError("SCRAM: the broker's signature is wrong: it does not know the secret")
+            raise LoginError(
+                "SCRAM: the broker's signature is wrong: the broker does not know the secret"
+            )
 
     def _hmac(self, key: bytes, data: bytes) -> bytes:
         return hmac.digest(key, data, self._hash)
@@ -120,7 +122,10 @@ def _attributes(message: str, *names: str) -> dict[str, str]:
             break
         attributes[name] = value
     if len(attributes) < len(names):
-        raise LoginError(f"SCRAM: expected {', '.join(names)} in the broker's message")
+        raise LoginError(
+            f"SCRAM: expected the attributes {', '.join(names)} at the start of the broker's "
+            "message"
+        )
     return attributes
 
 
@@ -164,7 +169,8 @@ class Login:
     def __post_init__(self) -> None:
         if self.mechanism not in MECHANISMS:
             raise ClientConfigError(
-                f"expected a SASL mechanism of {', '.join(MECHANISMS)}, got {self.mechanism!r}"
+                f"expected one of the SASL mechanisms {', '.join(MECHANISMS)}, "
+                f"got {self.mechanism!r}"
             )
         try:
             f"{self.username}{self.password}".encode()
@@ -224,7 +230,7 @@ def log_in(broker: Caller, login: Login) -> None:
         enabled = ", ".join(answer.mechanisms) or "none"
         name = describe_error_code(answer.error_code)
         raise LoginError(
-            f"{name}: the broker does not accept {login.mechanism}; its listener has {enabled}"
+            f"{name}: the broker does not accept {login.mechanism}; enabled mechanisms: {enabled}"
         )
     send = _in_messages(broker, login) if version >= _FRAMED else _bare(broker, login)
     if login.mechanism == PLAIN:
@@ -258,7 +264,7 @@ def _in_messages(broker: Caller, login: Login) -> Callable[[bytes], bytes]:
             # The answer from this mechanism may quote the token, so its text is not shown.
             name = describe_error_code(answer.error_code)
             raise LoginError(
-                f"{name}: the broker does not accept {login.mechanism} of {login.username!r}"
+                f"{name}: the broker refuses the {login.mechanism} login of {login.username!r}"
             )
         token_back: bytes = answer.auth_bytes
         return token_back

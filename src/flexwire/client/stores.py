@@ -88,7 +88,9 @@ def _chain(store: Store) -> tuple[str, str | None]:
         return "".join(block for _, block in _pem_blocks(content)), store.key_password
     key, certificates = _open_pkcs12(store, content)
     if key is None:
-        raise ClientConfigError(f"{store.location}: expected a key in {store.prefix}.location")
+        raise ClientConfigError(
+            f"{store.prefix}.location: {store.location} contains no private key"
+        )
     password = secrets.token_urlsafe(24)
     return _key_pem(key, password) + "".join(map(_certificate_pem, certificates)), password
 
@@ -106,9 +108,9 @@ def _content(store: Store) -> str | bytes:
         return raw.decode("ascii", "replace")
     if raw.startswith(_JKS):
         raise ClientConfigError(
-            f"{store.location} is a JKS, which is not supported; convert it to PKCS #12: keytool "
-            f"-importkeystore -srckeystore {store.location} -destkeystore NEW.p12 "
-            "-deststoretype PKCS12"
+            f"{store.location} is a JKS store, which is not supported; convert the store to "
+            f"PKCS #12: keytool -importkeystore -srckeystore {store.location} -destkeystore "
+            "NEW.p12 -deststoretype PKCS12"
         )
     # Java also accepts PKCS #12 if the type is JKS, which is the default.
     if kind not in {"JKS", "PKCS12"}:
@@ -141,7 +143,7 @@ def _open_pkcs12(store: Store, content: bytes) -> tuple[Any, list[Any]]:
         key, own, others = load(content, password)
     except ValueError:
         raise ClientConfigError(
-            f"{store.location}: it is not PKCS #12, or {store.prefix}.password does not open it"
+            f"{store.location}: not a PKCS #12 file, or {store.prefix}.password is wrong"
         ) from None
     return key, ([] if own is None else [own]) + others
 

@@ -86,7 +86,7 @@ def trust_authorities(context: ssl.SSLContext, ca: Path) -> None:
     try:
         context.load_verify_locations(cafile=ca)
     except OSError as error:  # This includes ssl.SSLError.
-        raise TlsError(f"{ca}: expected authorities in PEM: {error}") from error
+        raise TlsError(f"{ca}: expected certificates of authorities in PEM: {error}") from error
 
 
 def present_certificate(
@@ -110,26 +110,27 @@ _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROX
 # A description for OpenSSL's name of each reason. "The other side" in it is a client or a broker.
 _WORDS: Final = {
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the other side sent no certificate",
-    "UNSUPPORTED_PROTOCOL": "the other side supports no version after TLS 1.1",
+    "UNSUPPORTED_PROTOCOL": "the other side supports no TLS version later than 1.1",
     "TLSV1_ALERT_PROTOCOL_VERSION": "the other side does not accept TLS 1.2 or later",
     "NO_SHARED_CIPHER": "the two sides have no cipher in common",
     "SSLV3_ALERT_HANDSHAKE_FAILURE": (
         "the other side refused the handshake: the two sides have no cipher in common, or it "
         "requires a certificate"
     ),
-    "TLSV1_ALERT_UNKNOWN_CA": "the other side does not trust the authority of our certificate",
+    "TLSV1_ALERT_UNKNOWN_CA": "the other side does not trust the issuer of our certificate",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": (
-        "the other side does not accept our certificate: it does not trust the authority, or "
-        "refuses the names"
+        "the other side does not accept our certificate, because of the certificate's issuer or "
+        "its names"
     ),
     "SSLV3_ALERT_BAD_CERTIFICATE": (
-        "the other side does not accept our certificate, or requires one, but none was given"
+        "the other side does not accept our certificate, or it requires a certificate and none "
+        "was given"
     ),
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "our certificate has expired",
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": (
         "the other side requires a certificate, but none was given"
     ),
-    "TLSV1_UNRECOGNIZED_NAME": "the other side has no certificate for the name that was asked for",
+    "TLSV1_UNRECOGNIZED_NAME": "the other side has no certificate for the requested name",
 }
 _SAID_AFTER_END: Final = "APPLICATION_DATA_AFTER_CLOSE_NOTIFY"
 _TRUST: Final = ("self-signed", "self signed", "unable to get")
@@ -173,8 +174,8 @@ def _why_tls(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = error.verify_message.rstrip(".")
         if any(word in reason for word in _TRUST):
-            return f"its certificate is from an authority that is not trusted here ({reason})"
-        return f"its certificate is not valid: {reason}"
+            return f"the other side's certificate has an issuer that is not trusted here ({reason})"
+        return f"the other side's certificate is not valid: {reason}"
     if error.reason in _NOT_TLS:
         return "the other side does not speak TLS"
     return _WORDS.get(error.reason or "", str(error))

@@ -51,8 +51,8 @@ READING: Final = frozenset(
 """The APIs whose requests only read data, by name."""
 
 CONDITIONS: Final = {
-    "Metadata": "if it lists topics and allowAutoTopicCreation is true",
-    "Fetch": "if it contains a replica id: the leader treats the request as the follower's",
+    "Metadata": "if the request lists topics and allowAutoTopicCreation is true",
+    "Fetch": "if the request contains a replica id: the leader treats the caller as that replica",
 }
 """The cases in which a request of a read-only API may still change something."""
 
@@ -61,7 +61,7 @@ REMARKS: Final = {
     "Fetch": "with sessionEpoch 0, the request takes one of the broker's 1,000 fetch sessions",
     "FindCoordinator": "the first request for a kind of coordinator makes the cluster create that "
     "coordinator's internal topic",
-    "GetTelemetrySubscriptions": "it registers a client instance with the broker",
+    "GetTelemetrySubscriptions": "the request registers a client instance with the broker",
 }
 """The traces that read-only requests leave on a broker; none of them is user data."""
 
@@ -78,20 +78,23 @@ def _is_open(acl_filter: Any) -> bool:
     return acl_filter.resource_name_filter is None and acl_filter.principal_filter is None
 
 
-_JOINS: Final = "with memberEpoch 0, the request joins the group and takes a share of its work"
+_JOINS: Final = (
+    "with memberEpoch 0, the request joins the group, which assigns work to the new member"
+)
 _AS_CONTROLLER: Final = "a broker treats the caller as its controller"
-_AS_BROKER: Final = "the controller treats the caller as the broker that the request names"
+_AS_BROKER: Final = "the controller treats the caller as the broker in the request"
 _IN_QUORUM: Final = "the quorum treats the caller as a voter, and may elect another leader"
 
 DANGERS: Final = {
-    "AddRaftVoter": Danger("the request changes who votes in the metadata quorum"),
+    "AddRaftVoter": Danger("the request changes the voters of the metadata quorum"),
     "AlterClientQuotas": Danger(
-        "an entity without a name is the default entity, so the quota applies to all others",
+        "an entity without a name is the default entity, whose quota applies to every entity "
+        "without a quota of its own",
         lambda body: any(
             part.entity_name is None for entry in body.entries for part in entry.entity
         ),
     ),
-    "AlterConfigs": Danger("every setting of a resource that the request does not list is reset"),
+    "AlterConfigs": Danger("the request resets every setting of its resources that it omits"),
     "AlterPartition": Danger(_AS_BROKER),
     "BeginQuorumEpoch": Danger(_IN_QUORUM),
     "BrokerHeartbeat": Danger(_AS_BROKER),
@@ -106,25 +109,25 @@ DANGERS: Final = {
         "a filter without a resource and a principal deletes all ACLs",
         lambda body: any(map(_is_open, body.filters)),
     ),
-    "DeleteGroups": Danger("the offsets that the groups committed are lost"),
-    "DeleteRecords": Danger("records before the offset are lost, and offset -1 is the end"),
+    "DeleteGroups": Danger("the committed offsets of the groups are lost"),
+    "DeleteRecords": Danger("records before the offset are lost; offset -1 is the high watermark"),
     "ElectLeaders": Danger(
         "without topicPartitions, the request elects leaders for every partition of the cluster",
         lambda body: body.topic_partitions is None,
     ),
     "EndQuorumEpoch": Danger(_IN_QUORUM),
     "FetchSnapshot": Danger(
-        "without topics, the request terminates a 3.9.2 controller",
+        "without topics, the request terminates a Kafka 3.9.2 controller",
         lambda body: not body.topics,
     ),
     "InitProducerId": Danger(
         "the producer that uses this transactional id is fenced, and its transaction aborted",
         lambda body: bool(body.transactional_id),
     ),
-    "JoinGroup": Danger("the request joins the group, whose partitions are then assigned again"),
+    "JoinGroup": Danger("the request joins the group, which then rebalances"),
     "LeaderAndIsr": Danger(_AS_CONTROLLER),
     "LeaveGroup": Danger("the request removes members that belong to other clients"),
-    "RemoveRaftVoter": Danger("the request changes who votes in the metadata quorum"),
+    "RemoveRaftVoter": Danger("the request changes the voters of the metadata quorum"),
     "ShareFetch": Danger(
         "for a while, other consumers do not get the records that the request acquires"
     ),
@@ -155,11 +158,11 @@ def why_it_writes(api_name: str, body: Any) -> str | None:
         return f"{api_name} may change something{effect}"
     if api_name == "Metadata" and body.topics and body.allow_auto_topic_creation:
         return (
-            "Metadata may create the topics that it names, because its allowAutoTopicCreation is "
-            "true unless the body sets it to false"
+            "Metadata may create the topics in the request, because allowAutoTopicCreation is "
+            "true (the default)"
         )
     if api_name == "Fetch" and max(body.replica_id, body.replica_state.replica_id) >= 0:
-        return "Fetch names a replica, and the leader then treats the caller as that replica"
+        return "Fetch contains a replica id, so the leader treats the caller as that replica"
     return None
 
 

@@ -163,7 +163,7 @@ def plan_cases(offered: Mapping[int, Versions], asking: Asking) -> CasePlan:
         if asking.apis is not None and api_key not in asking.apis:
             continue
         if not request_entries(api_key):
-            reason = "no release of Kafka in the catalog has it"
+            reason = "no Kafka release in the catalog has this API"
             unasked.append(Unasked(api_key, None, offered[api_key], reason))
             continue
         unasked += _unasked(api_key, offered[api_key])
@@ -196,7 +196,7 @@ def _unasked(api_key: int, offered: Versions) -> Iterator[Unasked]:
         yield Unasked(api_key, name, Versions.of(without), why_not_asked(api_key, name))
     unknown = beyond(offered, released)
     if unknown:
-        reason = "no release of Kafka in the catalog has these versions"
+        reason = "no Kafka release in the catalog has these versions"
         yield Unasked(api_key, name, unknown, reason)
 
 

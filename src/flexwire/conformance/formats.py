@@ -130,7 +130,7 @@ def beside_words(result: CaseResult, against: BrokerComparison) -> str:
     if other is not None:
         return result_words(other)
     is_skipped = any(case.name == result.case.name for case in against.other.skipped)
-    return "not sent, its plain request was not answered" if is_skipped else LEGEND[UNSHARED]
+    return "not sent: the plain request was not answered" if is_skipped else LEGEND[UNSHARED]
 
 
 def comparison_lines(run: ConformanceRun) -> Iterator[str]:
@@ -239,7 +239,7 @@ def _unasked_summary(unasked: Sequence[Unasked]) -> Iterator[str]:
         names = {entry.api_name or f"api key {entry.api_key}" for entry in unasked}
         reasons = {entry.reason for entry in unasked}
         why = "--dry-run says why" if len(reasons) > 1 else next(iter(reasons))
-        yield f"not asked: {plural(len(names), 'API')}, whole or in part; {why}"
+        yield f"not asked: {plural(len(names), 'API')}, completely or in part; {why}"
 
 
 def plan_text(plan: CasePlan, address: str) -> str:
@@ -257,7 +257,7 @@ def plan_text(plan: CasePlan, address: str) -> str:
         name = entry.api_name or f"api key {entry.api_key}"
         text = f"not asked: {name} {entry.versions}: {entry.reason}"
         lines += textwrap.wrap(text, _WIDTH, subsequent_indent="  ")
-    lines += ["", f"{plural(len(plan.cases), 'case')} would be sent to {address}; none was"]
+    lines += ["", f"{plural(len(plan.cases), 'case')} would be sent to {address}; nothing was sent"]
     return "\n".join(lines) + "\n"
 
 

@@ -126,9 +126,9 @@ class ConformanceJournal(Closeable):
         if not self._path.exists():
             return create_private_file(self._path)
         if not self._path.is_file():
-            raise self._refusal("it is not a file")
+            raise self._refusal("expected a regular file")
         if is_locked(self._path):
-            raise self._refusal("another run writes to it")
+            raise self._refusal("another run is writing to this file")
         return FileIO(self._path, "r+")
 
     def _refusal(self, reason: str) -> ConformanceJournalError:
@@ -152,15 +152,15 @@ class ConformanceJournal(Closeable):
             end = len(first)
             while (line := file.readline(LONGEST_LINE)).endswith(b"\n"):
                 if len(self._entries) == header.cases:
-                    raise self._refusal(f"it has more than {header.cases} cases")
+                    raise self._refusal(f"the journal contains more than {header.cases} cases")
                 try:
                     self._entries.append(_entry(line))
                 except (ValueError, TypeError, KeyError, RecursionError):
                     number = len(self._entries) + 2
-                    raise self._refusal(f"line {number} is not a line of a journal") from None
+                    raise self._refusal(f"line {number} is not a journal entry") from None
                 end += len(line)
             if len(line) == LONGEST_LINE:
-                raise self._refusal(f"a line has more than {LONGEST_LINE} bytes")
+                raise self._refusal(f"a line is longer than {LONGEST_LINE} bytes")
         return end
 
     def _check(self, line: bytes, header: JournalHeader) -> None:
@@ -172,7 +172,7 @@ class ConformanceJournal(Closeable):
         except (ValueError, TypeError, KeyError, RecursionError):
             is_ours, brokers, release = False, "", ""
         if not is_ours:
-            raise self._refusal("it is not the journal of a conformance run")
+            raise self._refusal("not the journal of a conformance run; choose another file")
         asked = " and ".join(header.brokers)
         for old, new in ((brokers, asked), (release, header.release)):
             if old != new:

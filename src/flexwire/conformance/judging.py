@@ -171,7 +171,9 @@ def _judge_refusal(case: Case, outcome: CaseOutcome) -> None:
     rule = _RULE_OF_KIND[case.kind]
     if outcome.payload is None:
         raise _Broken(rule, outcome.told)
-    raise _Broken(rule, f"an answer of {len(outcome.payload)} bytes", 0)
+    raise _Broken(
+        rule, f"expected the broker to close the connection, got {len(outcome.payload)} bytes", 0
+    )
 
 
 def _payload(case: Case, outcome: CaseOutcome, rule: ConformanceRule) -> bytes:
@@ -186,7 +188,7 @@ def _payload(case: Case, outcome: CaseOutcome, rule: ConformanceRule) -> bytes:
 
 def _check_correlation_id(case: Case, payload: bytes) -> None:
     if len(payload) < CORRELATION_ID_SIZE:
-        found = f"a response of {len(payload)} bytes"
+        found = f"expected a correlation id of 4 bytes, got {len(payload)} bytes"
         raise _Broken(rules.CORRELATION_ID, found, 0, "correlationId")
     got = parse_correlation_id(payload)
     if got != case.correlation_id:
@@ -203,7 +205,7 @@ def _judge_fallback(case: Case, outcome: CaseOutcome) -> None:
     try:
         answer: Any = kind.decode(body, 0)
     except DecodeError as error:
-        found = f"the body is not one of version 0: {error.reason}"
+        found = f"the body cannot be decoded as version 0: {error.reason}"
         offset = CORRELATION_ID_SIZE + (error.offset or 0)
         raise _Broken(rules.FALLBACK, found, offset, error.path) from None
     if answer.error_code != UNSUPPORTED_VERSION:
@@ -211,7 +213,7 @@ def _judge_fallback(case: Case, outcome: CaseOutcome) -> None:
         raise _Broken(rules.FALLBACK, found, CORRELATION_ID_SIZE, "errorCode")
     listed = {api.api_key for api in answer.api_keys}
     if api_key_of(NEGOTIATES) not in listed:
-        found = f"{len(listed)} APIs are listed, and ApiVersions is not among them"
+        found = f"the response lists {len(listed)} APIs, but not ApiVersions"
         raise _Broken(rules.FALLBACK, found, CORRELATION_ID_SIZE + 2, "apiKeys")
 
 
@@ -220,13 +222,13 @@ def _judge_answer(result: CaseResult, release: str, plain: CaseResult | None) ->
     case, outcome = result.case, result.outcome
     rule = _RULE_OF_KIND[case.kind]
     if outcome.payload is not None and len(outcome.payload) > MOST_DECODED:
-        remark = f"a response of {len(outcome.payload)} bytes is not decoded"
+        remark = f"a response of {len(outcome.payload)} bytes is too large to decode"
         return replace(result, verdict=CaseVerdict.NOT_JUDGED, remark=remark)
     payload = _payload(case, outcome, rule)
     reading = ResponseReading(case, release)
     body = reading.read(payload)
     if outcome.unread:
-        found = f"{plural(outcome.unread, 'byte')} behind the response"
+        found = f"{plural(outcome.unread, 'byte')} after the response"
         raise _Broken(rules.ONE_RESPONSE, found, len(payload))
     form = body.to_json(case.version)
     codes = error_codes(form, type(body), case.version)
@@ -263,7 +265,7 @@ def _compare_with_plain(result: CaseResult, codes: dict[str, int], plain: CaseRe
     new = result.error_codes - plain.error_codes - RETRIABLE
     for path, code in codes.items():
         if code in new:
-            found = f"error code {code_names([code])}, which the plain request lacks"
+            found = f"error code {code_names([code])}, unlike the answer to the plain request"
             raise _Broken(rules.TAGS, found, None, path)
 
 
@@ -289,7 +291,7 @@ class ResponseReading:
                     # A body of zeros is complete with both header versions.
                     if (end := self._end(payload)) is not None:
                         rest = plural(len(payload) - end, "byte")
-                        found += f"; or it ends at byte {end}, with {rest} behind it"
+                        found += f"; or the response ends at byte {end}, followed by {rest}"
                     raise _Broken(
                         rules.RESPONSE_HEADER, found, CORRELATION_ID_SIZE, "header"
                     ) from None
@@ -315,7 +317,7 @@ class ResponseReading:
         if error.message == self._header.entry.name:
             return _Broken(rules.RESPONSE_HEADER, error.reason, error.offset, error.path)
         also = (
-            "; Apache Kafka's Java client reads it all the same"
+            "; Apache Kafka's Java client accepts this response"
             if self._is_read_by_kafka(payload)
             else ""
         )
@@ -369,7 +371,10 @@ def _check_echo(case: Case, form: Any, kind: type[Message], codes: dict[str, int
         if is_excused or len(left_out) <= _bare_errors(form, kind, case.version, entity):
             continue
         example = min(left_out)
-        found = f"{entity} {example} is missing, {len(left_out)} of {len(asked)} asked"
+        found = (
+            f"{entity} {example} is missing from the response "
+            f"({len(left_out)} of {len(asked)} are missing)"
+        )
         raise _Broken(rules.ECHO, found, None, entity)
 
 

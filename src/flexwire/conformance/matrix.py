@@ -29,8 +29,8 @@ CELLS: Final = {
 
 LEGEND: Final = {
     "-": "not judged",
-    "quirk": "as Kafka, against a rule",
-    "differs": "Apache Kafka accepts what this broker refuses",
+    "quirk": "like Apache Kafka, but against a rule",
+    "differs": "Apache Kafka accepts a request that this broker refuses",
     "DEVIATES": "against a rule, see below",
     "not asked": "only one of the two brokers offers this version",
 }

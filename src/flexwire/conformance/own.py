@@ -56,8 +56,8 @@ Removing the objects has the same limit again.
 _PAUSE: Final = 0.2
 _NO_VALUES: Final = (None, "", -1)
 _FORGOTTEN: Final = (
-    "no API removes it; Apache Kafka forgets it after the time that its setting "
-    "transactional.id.expiration.ms states"
+    "no API removes a transactional id; Apache Kafka removes unused ids after "
+    "transactional.id.expiration.ms"
 )
 
 
@@ -121,7 +121,7 @@ class OwnThings(Closeable):
                 answer = _call(self._main.connected(), "Metadata", form)
             except FlexwireError as error:
                 self._main.close()
-                _LOG.info("%s does not describe its topic: %s", self._main.address, error)
+                _LOG.info("%s returned no metadata of its topic: %s", self._main.address, error)
                 return
             codes = {field.code for field in answer.error_codes}
             if not codes or not codes <= _NOT_YET or not self._pauses():

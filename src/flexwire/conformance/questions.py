@@ -139,7 +139,7 @@ QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
     "ListGroups": (
         Question(
             {"statesFilter": [NAME]},
-            one_only="an empty list is all states, and the states are few",
+            one_only="an empty list means all states, and only a few states exist",
             is_filter=True,
         ),
     ),
@@ -186,7 +186,7 @@ QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
         ),
     ),
     "DescribeUserScramCredentials": (
-        Question({"users": [{"name": NAME}]}, one_only="an empty list is all users"),
+        Question({"users": [{"name": NAME}]}, one_only="an empty list means all users"),
     ),
     "DescribeQuorum": (
         Question(
@@ -217,10 +217,10 @@ QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
 NOT_ASKED: Final = {
     "FindCoordinator": "the first request makes the cluster create the coordinator's "
     "internal topic",
-    "GetTelemetrySubscriptions": "it registers a client instance with the broker",
-    "ReadShareGroupStateSummary": "the request is for brokers, and is about the state of "
-    "somebody's share group",
-    "SaslAuthenticate": "a failed login may count against somebody's account",
+    "GetTelemetrySubscriptions": "the request registers a client instance with the broker",
+    "ReadShareGroupStateSummary": "only brokers send this request, which reads the state of "
+    "an existing share group",
+    "SaslAuthenticate": "a failed login may count against a user's account",
 }
 """Read-only APIs that are not tested, or not in every version, with the reasons."""
 

@@ -28,29 +28,31 @@ ANSWERED: Final = ConformanceRule(
 )
 FRAME: Final = ConformanceRule(
     "FRAME",
-    "A response is a frame: a length of four bytes, and then as many bytes.",
+    "A response is a frame: a length of four bytes, followed by that many bytes.",
     _GUIDE,
 )
 CORRELATION_ID: Final = ConformanceRule(
     "CORRELATION_ID",
-    "A response begins with the correlation id of its request, in all of its four bytes.",
+    "The first four bytes of a response are exactly the correlation id of its request.",
     _GUIDE,
 )
 RESPONSE_HEADER: Final = ConformanceRule(
     "RESPONSE_HEADER",
-    "A response header has tagged fields if its version is flexible, except for ApiVersions.",
+    "In flexible versions, a response header contains tagged fields, except for ApiVersions.",
     "KIP-482 and KIP-511",
 )
 BODY: Final = ConformanceRule(
     "BODY",
-    "A response has exactly the fields that the spec defines for the version of the request.",
+    "A response contains exactly the fields that the spec defines for the request's version.",
     _SPEC,
 )
 END: Final = ConformanceRule("END", "A response ends with its last field.", _SPEC)
-ONE_RESPONSE: Final = ConformanceRule("ONE_RESPONSE", "A request has one response.", _GUIDE)
+ONE_RESPONSE: Final = ConformanceRule(
+    "ONE_RESPONSE", "A broker sends exactly one response to a request.", _GUIDE
+)
 ECHO: Final = ConformanceRule(
     "ECHO",
-    "A response names each topic, group or transactional id that the request asks about.",
+    "A response lists each topic, group or transactional id in the request.",
     _SPEC,
 )
 TAGS: Final = ConformanceRule(
@@ -60,11 +62,13 @@ TAGS: Final = ConformanceRule(
     "KIP-482",
 )
 CLIENT_ID: Final = ConformanceRule("CLIENT_ID", "The client id of a request may be null.", _SPEC)
-LISTS: Final = ConformanceRule("LISTS", "A list may be empty or have hundreds of elements.", _SPEC)
+LISTS: Final = ConformanceRule(
+    "LISTS", "A list in a request may be empty or contain hundreds of elements.", _SPEC
+)
 FALLBACK: Final = ConformanceRule(
     "FALLBACK",
-    "If a broker lacks the version of an ApiVersions request, it answers in version 0, with error "
-    "35 and with the versions of ApiVersions that it supports.",
+    "If a broker lacks the version of an ApiVersions request, the response has version 0, "
+    "contains error 35, and lists the supported versions of ApiVersions.",
     "KIP-511",
 )
 REFUSED: Final = ConformanceRule(
@@ -143,15 +147,15 @@ QUIRKS: Final = (
         "Produce",
         Versions(0, 2),
         ("4",),
-        "KAFKA-18659: 4.x offers Produce 0 to 2 for the sake of old clients, and closes on them",
+        "KAFKA-18659: Kafka 4.x offers Produce 0 to 2 for old clients, but closes the connection",
     ),
     Quirk(
         LISTS,
         "OffsetFetch",
         Versions(8, 9),
         ("3.9", "4.0"),
-        "measured: 3.9.2 and 4.0.2 never answer an OffsetFetch request without groups, but 4.4.0 "
-        "answers it",
+        "measured: Kafka 3.9.2 and 4.0.2 never answer an OffsetFetch request without groups, but "
+        "Kafka 4.4.0 does",
     ),
 )
 """The quirks that the cases can trigger."""

@@ -83,7 +83,7 @@ def with_writes(plan: CasePlan, offered: Mapping[int, Versions], asking: Asking)
             continue
         missing = _missing_remover(name, offered, asking.own)
         if missing:
-            reason = f"the broker does not offer {missing}, which removes what this creates"
+            reason = f"the broker does not offer {missing}, which removes the created objects"
             unasked[api_key] = replace(unasked[api_key], reason=reason)
             continue
         found = api_cases(api_key, offered[api_key], asking, len(plan.cases) + len(cases), asks)

@@ -95,7 +95,7 @@ def test_without_a_reason_nothing_is_allowed(reason: str) -> None:
         ("// flexwire: allow XYZ x", 20, "no rule 'XYZ'; --explain ALL lists them"),
         ("// flexwire: allow FIELD_REMOVD x", 20, "did you mean 'FIELD_REMOVED'?"),
         ("// flexwire: ignore TAG_SKIPPED x", 21, "expected 'allow', got 'ignore'; write "),
-        ("// flexwire: allow", 14, "no rule; write"),
+        ("// flexwire: allow", 14, "expected a rule; write"),
         ("// flexwire:", 13, "expected 'allow', got ''"),
     ],
 )

@@ -75,7 +75,7 @@ CASES: dict[str, tuple[tuple[str, str], tuple[int, int], str, list[tuple[str, st
     "FIELD_ORDER_CHANGED": (
         (f"{ERROR_CODE}\n    {TEXT}", f"{TEXT}\n    {ERROR_CODE}"),
         (5, 5),
-        "Text is now at the place of ErrorCode, in versions 0-3",
+        "Text is now in the position of ErrorCode, in versions 0-3",
         [(VALID, NEXT)],
     ),
     "FIELD_TYPE_CHANGED": (
@@ -90,7 +90,7 @@ CASES: dict[str, tuple[tuple[str, str], tuple[int, int], str, list[tuple[str, st
     "FIELD_NULLABILITY_CHANGED": (
         ('"[]Group", "versions": "1+"', '"[]Group", "versions": "1+", "nullableVersions": "2+"'),
         (7, 5),
-        "Groups could not be null and now can, in versions 2-3",
+        "Groups could not be null and now can be null, in versions 2-3",
         [
             (VALID, NEXT),
             (
@@ -163,7 +163,7 @@ CASES: dict[str, tuple[tuple[str, str], tuple[int, int], str, list[tuple[str, st
     "IGNORABLE_REMOVED": (
         (', "ignorable": true', ""),
         (10, 7),
-        "Groups.Rack is no longer ignorable, so a set value makes writing fail, in version 1",
+        "Groups.Rack is no longer ignorable, so writing fails if the field is set, in version 1",
         [(LEADER, LEADER + ', "ignorable": true')],
     ),
     "FIELD_RENAMED": (
@@ -254,7 +254,7 @@ OF_HEADERS: dict[str, tuple[str, list[tuple[str, str]], str, list[tuple[str, str
     "HEADER_BEGINNING_CHANGED": (
         HEADER,
         [TO_3, NEW_FIELD],
-        "version 3 of RequestHeader has other inline fields than version 2",
+        "version 3 of RequestHeader and version 2 differ in inline fields",
         [TO_3, TAGGED_FIELD],
     ),
 }

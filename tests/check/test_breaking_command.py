@@ -65,7 +65,7 @@ def test_findings_stand_in_the_new_spec_and_exit_with_100(run: Callable[..., Res
         '  7 |     { "name": "At", "type": "int32", "versions": "0+" }',
         "    |     ^",
         "",
-        "2 findings in 1 of 1 file; 'flexwire schema breaking --explain RULE' says why",
+        "2 findings in 1 of 1 file; 'flexwire schema breaking --explain RULE' explains a rule",
     ]
 
 

@@ -193,9 +193,9 @@ def test_a_pipe_in_a_directory_is_refused_not_waited_for(tmp_path: Path) -> None
 
 
 def test_a_rule_of_the_other_command_is_named_as_such() -> None:
-    with pytest.raises(ConfigError, match="it is one of 'flexwire schema lint'"):
+    with pytest.raises(ConfigError, match="this name belongs to 'flexwire schema lint'"):
         rules_named("TAG_SKIPPED", of=BREAKING)
-    with pytest.raises(ConfigError, match="it is one of 'flexwire schema breaking'"):
+    with pytest.raises(ConfigError, match="this name belongs to 'flexwire schema breaking'"):
         rules_named("FIELD_ADDED", of=LINT)
 
 

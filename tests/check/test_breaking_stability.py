@@ -234,7 +234,7 @@ def test_a_change_of_an_unstable_version_is_counted_and_one_below_it_is_reported
 
     assert run() == (
         0,
-        "2 files, no findings\n2 findings in unstable versions left out; --unstable shows them\n",
+        "2 files, no findings\nnot shown: 2 findings in unstable versions; --unstable shows them\n",
     )
     status, text = run("--unstable")
     assert (status, text.count("FIELD_TYPE_CHANGED"), "left out" in text) == (100, 2, False)

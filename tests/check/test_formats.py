@@ -37,7 +37,7 @@ def test_text_shows_the_place_the_rule_and_the_line() -> None:
         f"  3 | {LINE}\n"
         f"    | {' ' * 49}^\n"
         "\n"
-        "1 finding in 1 of 1 file; 'flexwire schema lint --explain RULE' says why\n"
+        "1 finding in 1 of 1 file; 'flexwire schema lint --explain RULE' explains a rule\n"
     )
     assert formats.to_text(NOTHING) == "1 file, no findings\n"
     *_, third, nothing, summary = formats.to_text(REPORT).splitlines()

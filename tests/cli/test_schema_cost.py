@@ -175,7 +175,7 @@ def test_specs_are_compared_with_specs(capture: Path, tmp_path: Path) -> None:
     assert (row["oldVersion"], row["newVersion"], row["saved"]["total"]) == (4, 5, 12)
     assert row["dropped"] == {}
     assert [one["reason"] for one in told["uncompared"] if one["what"] == "HeartbeatRequest 4"] == [
-        "the new specs have no such message"
+        "the new specs do not contain this message"
     ]
 
 
@@ -211,7 +211,7 @@ def test_nothing_compared_is_a_failure_that_shows_why(tmp_path: Path) -> None:
     told = CliRunner().invoke(app, command)
     assert isinstance(told.exception, InputError)
     assert "no message was compared" in told.output
-    assert "Ping 0: the old specs have no such message" in told.output
+    assert "Ping 0: the old specs do not contain this message" in told.output
 
 
 def test_a_metadata_record_has_no_header(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_who_speaks_the_newest_versions_is_told(tmp_path: Path) -> None:
     told = json.loads(run("--vectors", file, *ENCODINGS, "--format", "json").output)
     assert told["newest"] == {"requests": 3, "atNewest": 1}
     shown = " ".join(run("--vectors", file, *ENCODINGS).output.split())
-    assert "1 of 3 requests (33.3 %) are at the newest version" in shown
+    assert "1 of 3 requests (33.3 %) use the newest version" in shown
 
 
 def test_without_requests_nothing_is_said_of_the_newest_versions(tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def test_a_value_that_does_not_fit_is_left_out_and_counted() -> None:
     meter = compare(old, new, body(old, size=7), body(old, size=1000), body(old, size=2000))
     assert totals(meter) == (9, 2)
     ((place, told),) = meter.uncompared.items()
-    assert place == ("Ping 0", "has no place on the new side: size")
+    assert place == ("Ping 0", "cannot be written with the new specs: size")
     assert (told.times, told.bytes) == (2, 18)
     assert "1000 is not in INT8's range" in told.example
 
@@ -204,8 +204,8 @@ def test_what_does_not_decode_or_is_unknown_is_counted_by_its_reason() -> None:
     told = {place: (one.times, one.bytes) for place, one in meter.uncompared.items()}
     assert told == {
         ("Ping 0", "does not decode: size"): (2, 3),
-        ("Ping 3", "the old specs have no such version"): (1, 5),
-        ("Pong 0", "the old specs have no such message"): (1, 5),
+        ("Ping 3", "the old specs do not contain this version"): (1, 5),
+        ("Pong 0", "the old specs do not contain this message"): (1, 5),
     }
     assert totals(meter) == (5, 5)
 
@@ -213,10 +213,10 @@ def test_what_does_not_decode_or_is_unknown_is_counted_by_its_reason() -> None:
 def test_the_new_specs_may_lack_a_message_or_a_version() -> None:
     old = spec({"name": "Size", "type": "int32"}, valid="0-2")
     meter = compare(old, spec(valid="1-2"), body(old))
-    assert list(meter.uncompared) == [("Ping 0", "the new specs have no such version")]
+    assert list(meter.uncompared) == [("Ping 0", "the new specs do not contain this version")]
     meter = CostMeter(ComparisonSide(SideSpecs({"Ping": old})), ComparisonSide(SideSpecs({})))
     meter.add(sent(body(old)))
-    assert list(meter.uncompared) == [("Ping 0", "the new specs have no such message")]
+    assert list(meter.uncompared) == [("Ping 0", "the new specs do not contain this message")]
 
 
 def test_reasons_that_hostile_traffic_invents_are_bounded() -> None:
@@ -278,7 +278,7 @@ def test_messages_are_compared_at_the_versions_asked_for(
     raw = body(old, version, **({"name": "n"} if version < 2 else {}))
     meter = compare(old, new, raw, version=version, at=at)
     if expected is None:
-        assert list(meter.uncompared) == [(f"Ping {version}", "version 2 has no place for name")]
+        assert list(meter.uncompared) == [(f"Ping {version}", "version 2 has no field for name")]
     else:
         assert totals(meter) == expected
 

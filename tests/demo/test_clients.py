@@ -33,7 +33,7 @@ def with_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str) 
 @pytest.mark.parametrize(
     ("program", "failure"),
     [
-        ("exec sleep 60", "was not done after 0.5 seconds and was killed"),
+        ("exec sleep 60", "did not finish within 0.5 seconds and was killed"),
         ("echo one >&2; echo two >&2; exit 3", "ended with exit code 3: one | two"),
         ("echo nonsense", "wrote no outcome: "),
     ],

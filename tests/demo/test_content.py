@@ -40,14 +40,14 @@ B = SampleRecord("t", b"b", None, (("h", None),))
     ("written", "read", "failures"),
     [
         ([A, B], [B, A], ()),
-        ([A, A], [A], ("t: 1 of 2 records did not come back",)),
-        ([A], [A, A], ("t: 1 records came back that were not written",)),
+        ([A, A], [A], ("t: 1 of 2 records were not consumed",)),
+        ([A], [A, A], ("t: 1 consumed records were never produced",)),
         (
             [A],
             [B],
             (
-                "t: 1 of 1 records did not come back",
-                "t: 1 records came back that were not written",
+                "t: 1 of 1 records were not consumed",
+                "t: 1 consumed records were never produced",
             ),
         ),
     ],

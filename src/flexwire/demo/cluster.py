@@ -57,8 +57,8 @@ def _library() -> ctypes.CDLL:
             function = getattr(library, name)
         except AttributeError as error:
             raise FlexwireError(
-                f"the installed confluent-kafka has no mock cluster we know: {name} is missing; "
-                "pip install 'flexwire[demo]' to get one that has it"
+                f"the installed confluent-kafka lacks the mock cluster function {name}; "
+                "to install a version with this function, run pip install 'flexwire[demo]'"
             ) from error
         function.restype = result
         function.argtypes = list(arguments)

@@ -94,10 +94,10 @@ class OutcomeRecorder:
         missing = _by_topic(self._written - self._read)
         strange = _by_topic(self._read - self._written)
         return [
-            f"{topic}: {count} of {written[topic]} records did not come back"
+            f"{topic}: {count} of {written[topic]} records were not consumed"
             for topic, count in sorted(missing.items())
         ] + [
-            f"{topic}: {count} records came back that were not written"
+            f"{topic}: {count} consumed records were never produced"
             for topic, count in sorted(strange.items())
         ]
 

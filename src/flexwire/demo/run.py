@@ -55,9 +55,9 @@ class DemoTraffic:
     def failures(self) -> list[str]:
         """The failures by client. It is empty if every client was successful."""
         wrong = {
-            "connections closed by a defect": sum(tap.failures for tap in self.taps),
+            "connections closed by an internal error": sum(tap.failures for tap in self.taps),
             "frames that were not captured": sum(tap.capture_failures for tap in self.taps),
-            "connections that were not captured whole": sum(
+            "connections that were not fully captured": sum(
                 tap.not_captured + tap.unended for tap in self.taps
             ),
             "responses whose addresses could not be replaced": sum(
@@ -171,7 +171,7 @@ async def run_client(
         async with asyncio.timeout(seconds):
             output, errors = await process.communicate()
     except TimeoutError:
-        return _failed(name, f"was not done after {seconds:g} seconds and was killed")
+        return _failed(name, f"did not finish within {seconds:g} seconds and was killed")
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):

@@ -33,7 +33,7 @@ def run(bootstrap: str) -> ClientOutcome:
     ledger = OutcomeRecorder(
         "aiokafka",
         aiokafka.__version__,
-        part="a client of Kafka 2.x: every compression, groups, admin",
+        part="a Kafka 2.x client: every compression type, groups, admin",
     )
     try:
         asyncio.run(_run(ledger, bootstrap))
@@ -120,7 +120,7 @@ async def _consume(
         ledger.expect(sum(ends.values()) == len(read), f"{client_id}s: partitions end at {ends}")
     finally:
         await consumer.stop()
-    ledger.step(f"consumed {', '.join(topics)} in a group and committed")
+    ledger.step(f"consumed {', '.join(topics)} in a group and committed offsets")
 
 
 async def _ask(ledger: OutcomeRecorder, bootstrap: str) -> None:

@@ -15,7 +15,7 @@ from flexwire.demo.outcome import OutcomeRecorder
 if TYPE_CHECKING:
     from flexwire.demo.outcome import ClientOutcome
 
-_PART = "every compression, both kinds of consumer group, transactions"
+_PART = "every compression type, both kinds of consumer groups, transactions"
 _SECONDS = 60.0
 _RECORDS = 120
 
@@ -131,7 +131,7 @@ def _consume(ledger: OutcomeRecorder, config: _Config, topics: tuple[str, ...]) 
     finally:
         consumer.close()
     protocol = config.get("group.protocol", "classic")
-    ledger.step(f"consumed {', '.join(topics)} in a {protocol} group and committed")
+    ledger.step(f"consumed {', '.join(topics)} in a {protocol} group and committed offsets")
 
 
 def _end(consumer: Consumer, partition: TopicPartition) -> int:

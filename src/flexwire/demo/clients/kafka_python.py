@@ -29,7 +29,7 @@ _PAIRS: tuple[tuple[str, str, tuple[int, ...] | None, str | None], ...] = (
 def run(bootstrap: str) -> ClientOutcome:
     """Produce and consume in a group, as clients of today and of 2018, 2017 and 2016."""
     ledger = OutcomeRecorder(
-        "kafka-python", kafka.__version__, part="a client of today, of 2018, of 2017 and of 2016"
+        "kafka-python", kafka.__version__, part="clients from today, 2018, 2017 and 2016"
     )
     servers = bootstrap.split(",")
     try:
@@ -38,9 +38,9 @@ def run(bootstrap: str) -> ClientOutcome:
             _produce(ledger, servers, name, topic, api_version, compression)
             _consume(ledger, servers, name, topic, api_version)
             assumed = (
-                "" if api_version is None else f" as for Kafka {'.'.join(map(str, api_version))}"
+                "" if api_version is None else f", as with Kafka {'.'.join(map(str, api_version))}"
             )
-            ledger.step(f"produced {_RECORDS} to {topic}, consumed and committed{assumed}")
+            ledger.step(f"produced {_RECORDS} to {topic}, consumed and committed offsets{assumed}")
     except KafkaError as error:
         return ledger.outcome(error=f"{type(error).__name__}: {error}")
     return ledger.outcome()

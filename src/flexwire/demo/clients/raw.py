@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from flexwire.demo.outcome import ClientOutcome
 
-_PART = "an unknown tagged field, a stale leader, version 0, a frame cut off"
+_PART = "an unknown tagged field, a stale leader, version 0, a truncated frame"
 _SECONDS = 60.0
 _CHUNK = 65536
 _FETCH, _LIST_OFFSETS, _METADATA, _FIND_COORDINATOR = 1, 2, 3, 10
@@ -123,7 +123,7 @@ def _send_unknown_tag(ledger: OutcomeRecorder, address: str) -> None:
     with RawConnection(address, ledger.client_id("next-gen-client")) as connection:
         for _ in range(3):
             answer = _topic_metadata(connection, _unknownTaggedFields=[tagged])
-    ledger.expect(len(answer["brokers"]) > 1, f"Metadata names {len(answer['brokers'])} brokers")
+    ledger.expect(len(answer["brokers"]) > 1, f"Metadata lists {len(answer['brokers'])} brokers")
     ledger.step(f"sent tagged field {UNKNOWN_TAG} in the header of 3 Metadata requests")
 
 
@@ -155,10 +155,10 @@ def _ask_the_wrong_broker(ledger: OutcomeRecorder, address: str) -> None:
     advertised = _addresses(answer.get("nodeEndpoints", ())).get(leader)
     ledger.expect(
         partition["errorCode"] == _NOT_LEADER and advertised == addresses[leader],
-        f"Fetch at the wrong broker: error code {partition['errorCode']}, leader at {advertised}, "
-        f"expected error code {_NOT_LEADER} and {addresses[leader]}",
+        f"Fetch from the wrong broker: got error code {partition['errorCode']} and leader "
+        f"{advertised}, expected error code {_NOT_LEADER} and leader {addresses[leader]}",
     )
-    ledger.step("fetched at the wrong broker and was told the right one")
+    ledger.step("fetched from the wrong broker and learned the right one")
 
 
 def _addresses(brokers: Iterable[dict[str, Any]]) -> dict[int, str]:
@@ -204,7 +204,7 @@ def _ask_as_in_2013(ledger: OutcomeRecorder, address: str) -> None:
         offsets = connection.request(_LIST_OFFSETS, "ListOffsets", 0, body)
     code = offsets["topics"][0]["partitions"][0]["errorCode"]
     ledger.expect(code == 0, f"ListOffsets v0 answers with error code {code}")
-    ledger.step("asked for Metadata, FindCoordinator and ListOffsets in version 0")
+    ledger.step("sent Metadata, FindCoordinator and ListOffsets requests in version 0")
 
 
 def _break_off(ledger: OutcomeRecorder, address: str) -> None:
@@ -212,4 +212,4 @@ def _break_off(ledger: OutcomeRecorder, address: str) -> None:
     with RawConnection(address, ledger.client_id(CUT_CLIENT_ID)) as connection:
         payload = connection.payload(_METADATA, "Metadata", 1, body)
         connection.send_part(payload, len(payload) // 2)
-    ledger.step(f"sent {len(payload) // 2} of the {len(payload)} bytes of a frame and closed")
+    ledger.step(f"sent {len(payload) // 2} of the {len(payload)} bytes of a frame")

@@ -45,7 +45,7 @@ def _reach_the_broker_s_limit(ledger: OutcomeRecorder, address: str) -> None:
         offered = connection.request(_API_VERSIONS, "ApiVersions", 0, {})["apiKeys"]
         highest = next(api["maxVersion"] for api in offered if api["apiKey"] == _FETCH)
         connection.request(_FETCH, "Fetch", highest, _FETCH_BODY)
-    ledger.step(f"fetched at version {highest}, the highest that the broker offered")
+    ledger.step(f"fetched with version {highest}, the highest that the broker offered")
 
 
 def _be_refused(ledger: OutcomeRecorder, address: str) -> None:
@@ -53,7 +53,7 @@ def _be_refused(ledger: OutcomeRecorder, address: str) -> None:
         try:
             connection.request(_OFFSET_FETCH, "OffsetFetch", 0, {"groupId": "tape", "topics": []})
         except (FlexwireError, ConnectionError):
-            ledger.step("asked for offsets in version 0, and the broker closed the connection")
+            ledger.step("requested offsets in version 0, and the broker closed the connection")
         else:
             ledger.expect(truth=False, failure="the old broker answered OffsetFetch v0")
 
@@ -63,4 +63,4 @@ def _play_librdkafka(ledger: OutcomeRecorder, address: str, client_id: str, soft
     with RawConnection(address, ledger.client_id(client_id)) as connection:
         connection.request(_API_VERSIONS, "ApiVersions", 3, named)
         connection.request(_SASL_HANDSHAKE, "SaslHandshake", 1, {"mechanism": "GSSAPI"})
-    ledger.step(f"asked and began Kerberos as librdkafka {software} does")
+    ledger.step(f"began a Kerberos login like librdkafka {software}")

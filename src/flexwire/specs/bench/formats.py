@@ -42,11 +42,11 @@ def verdicts(comparison: SpecComparison) -> Iterator[tuple[bool, str]]:
     """Yield the sentences that answer a reviewer's first questions, and whether each is bad."""
     old, count = printable(comparison.old_name), len(comparison.breaking)
     if count:
-        yield True, f"It breaks something: {plural(count, 'finding')} against {old}."
+        yield True, f"The change is breaking: {plural(count, 'finding')} against {old}."
     else:
         yield False, f"No breaking change was found against {old}."
     if comparison.lint is None:
-        yield False, "Lint did not run, because a release of the catalog has no texts."
+        yield False, "Lint did not run, because the catalog does not contain spec files."
     else:
         fresh, others = len(comparison.lint), comparison.lint_as_before or 0
         words_of_lint = plural(fresh, "new finding") if fresh else "nothing new"
@@ -55,13 +55,13 @@ def verdicts(comparison: SpecComparison) -> Iterator[tuple[bool, str]]:
     broken = [release for release in comparison.releases if release.findings]
     if broken:
         names = f"{broken[0].release} to {broken[-1].release}" if broken[1:] else broken[0].release
-        yield True, f"It breaks something for {plural(len(broken), 'final release')}: {names}."
+        yield True, f"The change breaks {plural(len(broken), 'final release')}: {names}."
     differing = [message for message in comparison.messages if not message.only_text]
     parts = (
         (sum(message.old is None for message in differing), "new"),
         (sum(message.new is None for message in differing), "removed"),
         (sum(None not in {message.old, message.new} for message in differing), "changed"),
-        (len(comparison.messages) - len(differing), "changed in words alone"),
+        (len(comparison.messages) - len(differing), "changed only in descriptions"),
     )
     words = ", ".join(f"{number} {word}" for number, word in parts if number)
     yield False, f"Messages: {words}." if words else "The two sides have the same messages."
@@ -81,7 +81,7 @@ def change_lines(change: VersionChange) -> Iterator[str]:
 def change_title(change: VersionChange) -> str:
     """Return the version with which a change is compared, in words."""
     if change.beside is None:
-        return f"Version {change.version}, which exists already"
+        return f"Version {change.version}, which already exists"
     return f"Version {change.version}, compared with version {change.beside}"
 
 
@@ -104,7 +104,7 @@ def to_markdown(comparison: SpecComparison, costs: str = "") -> str:
     ]
     for title, findings in (
         ("What breaks", comparison.breaking),
-        ("New findings of lint", comparison.lint or ()),
+        ("New lint findings", comparison.lint or ()),
     ):
         if findings:
             lines += ["", f"### {title}", ""]

@@ -26,9 +26,9 @@ _COORDINATORS = {MessageType.COORDINATOR_KEY, MessageType.COORDINATOR_VALUE}
 class Breaks(Enum):
     """The kind of damage that a change causes."""
 
-    WIRE = "bytes of an existing version are not read as they were written"
-    JSON = "the JSON form, and code that names fields, no longer mean the same"
-    SUPPORT = "a peer that speaks an old version is no longer understood"
+    WIRE = "a reader misinterprets the bytes of an existing version"
+    JSON = "JSON, and code that uses field names, change their meaning"
+    SUPPORT = "a peer that uses an old version is no longer supported"
 
 
 @dataclass(frozen=True, slots=True)

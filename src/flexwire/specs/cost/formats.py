@@ -49,14 +49,14 @@ def newest_sentence(counts: NewestRequests) -> str:
     """Return a sentence about these requests, or an empty string if there are none.
 
     >>> newest_sentence(NewestRequests(200, 50))
-    '50 of 200 requests (25.0 %) are at the newest version: only their senders gain by a newer one'
+    '50 of 200 requests (25.0 %) use the newest version: only their senders benefit from newer ones'
     """
     if not counts.requests:
         return ""
     part = 100 * counts.at_newest / counts.requests
     return (
-        f"{counts.at_newest:,} of {counts.requests:,} requests ({part:.1f} %) are at the newest "
-        "version: only their senders gain by a newer one"
+        f"{counts.at_newest:,} of {counts.requests:,} requests ({part:.1f} %) use the newest "
+        "version: only their senders benefit from newer ones"
     )
 
 
@@ -224,7 +224,10 @@ def to_text(meter: CostMeter, question: str, *, width: int, whole: bool) -> str:
     for title, table in (
         ("by API", _apis(rows)),
         ("fields that change", _fields(rows)),
-        ("tagged now: how often they are set, and up to which share that saves", _tagged(rows)),
+        (
+            "newly tagged: how often they are set, and below which share this saves bytes",
+            _tagged(rows),
+        ),
         (f"dropped by the change, from {losing:,} messages", _dropped(rows)),
     ):
         if len(table) > 1:
@@ -326,7 +329,7 @@ def _break_even(shares: Iterable[Share]) -> str:
 
 
 def _dropped(rows: Iterable[MessageCost]) -> _Table:
-    table: _Table = [("values without a field on the new side", "times")]
+    table: _Table = [("values without a field in the new specs", "times")]
     for row in rows:
         table += [(f"{row.name} {row.version} {path}", f"{n:,}") for path, n in row.lost.items()]
     return table

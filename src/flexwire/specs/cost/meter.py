@@ -236,7 +236,7 @@ class CostMeter:
         lost = Counter[str]()
         carried = value if plan.upgrade is None else plan.upgrade.carry(value, lost)
         if lost:
-            reason = f"version {self._newest(sent)} has no place for {min(lost)}"
+            reason = f"version {self._newest(sent)} has no field for {min(lost)}"
             self.leave_out(f"{sent.name} {sent.version}", reason, len(sent.body))
             return
         side = "old"
@@ -247,7 +247,7 @@ class CostMeter:
             new_body = old_body if plan.is_same else plan.new.write(changed)
             new_header = plan.new.header_size(sent.header)
         except CodecError as error:
-            self._refuse(sent, f"has no place on the {side} side", error)
+            self._refuse(sent, f"cannot be written with the {side} specs", error)
             return
         # The old side almost always writes the bytes that were sent.
         is_as_sent = plan.old.schema is plan.read and old_body == sent.body
@@ -288,9 +288,9 @@ class CostMeter:
         name, version = sent.name, sent.version
         old = self.old.specs.find(sent[:3])
         if old is None:
-            return "the old specs have no such message"
+            return "the old specs do not contain this message"
         if version not in old.spec.valid_versions:
-            return "the old specs have no such version"
+            return "the old specs do not contain this version"
         newest = old.spec.valid_versions.highest
         target = self.new.specs.target(
             sent[:3], old, version, newest=self.at is not VersionChoice.SENT

@@ -79,12 +79,12 @@ class SideSpecs:
         """
         new = self.find(named)
         if new is None:
-            return "the new specs have no such message"
+            return "the new specs do not contain this message"
         highest = new.spec.valid_versions.highest
         if newest or (version == old.spec.valid_versions.highest and highest > version):
             return new, highest
         if version not in new.spec.valid_versions:
-            return "the new specs have no such version"
+            return "the new specs do not contain this version"
         return new, version
 
 

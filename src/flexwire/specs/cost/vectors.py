@@ -65,9 +65,9 @@ def _read(line: bytes, path: Path, number: int) -> SentMessage:
     try:
         name, version, body = vector["message"], vector["version"], bytes.fromhex(vector["hex"])
     except (KeyError, TypeError, ValueError):
-        reason = 'not an object with "message", "version" and "hex"'
+        reason = 'expected an object with "message", "version" and "hex"'
         raise VectorError(reason, source=str(path), line=number) from None
     if type(name) is not str or type(version) is not int or not 0 <= version <= HIGHEST:
-        reason = f"no message has the name {short(name)} and the version {short(version)}"
+        reason = f"expected a message name and a version, got {short(name)} and {short(version)}"
         raise VectorError(reason, source=str(path), line=number)
     return SentMessage(name, None, None, version, body)

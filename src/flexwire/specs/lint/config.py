@@ -103,7 +103,7 @@ def read_config(path: Path, of: Ruleset = LINT) -> Config:
     _check_keys(table, _TABLES, where)
     options = table.get(of.table, {})
     if not isinstance(options, dict):
-        raise ConfigError(f"{where}{of.table} is a table, got {options!r}")
+        raise ConfigError(f"{where}{of.table}: expected a table, got {options!r}")
     where += f"{of.table}: "
     _check_keys(options, _KEYS, where)
     mode = options.get("mode", "strict")
@@ -147,7 +147,7 @@ def rules_named(name: str, where: str = "", of: Ruleset = LINT) -> frozenset[str
             hint = f"'{command}' lists the rules and categories"
             for other in (LINT, BREAKING):
                 if name in other.rules():
-                    hint = f"it is one of 'flexwire schema {other.table}'"
+                    hint = f"this name belongs to 'flexwire schema {other.table}'"
         raise ConfigError(f"{where}no rule or category {name!r}; {hint}")
     return ids
 
@@ -178,7 +178,7 @@ def _names(table: dict[str, Any], key: str, where: str) -> list[str]:
 
 def _texts(value: object, where: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ConfigError(f"{where} is a list of texts, got {value!r}")
+        raise ConfigError(f"{where}: expected a list of strings, got {value!r}")
     return value
 
 

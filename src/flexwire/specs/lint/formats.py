@@ -38,7 +38,7 @@ def to_text(report: Report, width: int | None = None, *, colour: bool = False) -
     lines.append(_summary(report, colour=colour))
     if report.unstable:
         findings = _count(report.unstable, "finding")
-        lines.append(f"{findings} in unstable versions left out; --unstable shows them")
+        lines.append(f"not shown: {findings} in unstable versions; --unstable shows them")
     return "\n".join(lines) + "\n"
 
 
@@ -89,7 +89,7 @@ def _summary(report: Report, *, colour: bool) -> str:
         return _styled(f"{files}, no findings", colour=colour, fg="green")
     findings = _count(len(report.findings), "finding")
     where = len({finding.source for finding in report.findings})
-    return f"{findings} in {where} of {files}; '{report.command} --explain RULE' says why"
+    return f"{findings} in {where} of {files}; '{report.command} --explain RULE' explains a rule"
 
 
 def _count(number: int, what: str) -> str:

@@ -22,7 +22,7 @@ class Category(Enum):
     SYNTAX = "the text cannot be read as a message spec"
     GENERATOR = "Kafka's generator refuses the spec"
     JAVA = "Kafka's generator writes Java that does not compile or run"
-    CONSISTENCY = "no tool refuses the spec, but it does not say what its author meant"
+    CONSISTENCY = "no tool refuses the spec, but the spec does not say what its author meant"
     PEDANTIC = (
         "a good habit that not all of Kafka's own specs follow, so it is not checked by default"
     )

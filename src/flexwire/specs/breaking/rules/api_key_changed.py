@@ -32,11 +32,11 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     elif same := continued(old, new):
         before, after = same
         if old.valid_versions and before not in old.valid_versions:
-            text = f"{old.name} had record type {old.valid_versions}, its version, and now has"
-            yield FIRST, f"{text} {before}, its api key; restore the old number"
+            text = f"{old.name} had record type {old.valid_versions} (its version) and now has"
+            yield FIRST, f"{text} {before} (its api key); restore the old number"
         elif after not in new.valid_versions:
-            text = f"{old.name} had record type {after}, its api key, and now has"
-            yield FIRST, f"{text} {new.valid_versions}, its version; restore that version"
+            text = f"{old.name} had record type {after} (its api key) and now has"
+            yield FIRST, f"{text} {new.valid_versions} (its version); restore that version"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, message=_find)

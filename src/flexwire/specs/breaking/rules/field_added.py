@@ -31,7 +31,7 @@ def _find(pair: StructurePair) -> Differences:
         ):
             spec = field_pair.new.spec
             text = f"{pair.path_of(field_pair.new)} ({spec.type}) is new in an existing version"
-            yield spec.position, f"{text}; add a version for it, or tag it"
+            yield spec.position, f"{text}; add the field in a new version, or tag the field"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

@@ -41,7 +41,7 @@ def _find(pair: StructurePair) -> Differences:
         ):
             was = "not compact and now is" if any(_is_compact(new)) else "compact and now is not"
             text = f"{pair.path_of(new)} was {was}"
-            yield new.spec.position, f"{text}; leave its flexibleVersions as they were"
+            yield new.spec.position, f"{text}; restore the old flexibleVersions"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

@@ -27,9 +27,13 @@ if TYPE_CHECKING:
 def _find(pair: StructurePair) -> Differences:
     for old, new in pair.both():
         if old.field.nullable != new.field.nullable:
-            can = "not be null and now can" if new.field.nullable else "be null and now cannot"
+            can = (
+                "not be null and now can be null"
+                if new.field.nullable
+                else "be null and now cannot"
+            )
             text = f"{pair.path_of(new)} could {can}"
-            yield new.spec.position, f"{text}; change nullableVersions for a new version only"
+            yield new.spec.position, f"{text}; change nullableVersions only for a new version"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

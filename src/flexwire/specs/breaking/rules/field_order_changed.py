@@ -26,8 +26,8 @@ def _find(pair: StructurePair) -> Differences:
     new = [new_member for new_member in pair.new_members if new_member.name in names]
     for before, now in zip(old, new, strict=True):
         if before is not now:
-            text = f"{pair.path_of(now)} is now at the place of {before.name}"
-            yield now.spec.position, f"{text}; put the fields back in their order"
+            text = f"{pair.path_of(now)} is now in the position of {before.name}"
+            yield now.spec.position, f"{text}; restore the order of the fields"
             return
 
 

@@ -33,7 +33,7 @@ def _find(pair: StructurePair) -> Differences:
         ):
             position = field_pair.new.spec.position if field_pair.new else pair.position
             text = f"{pair.path_of(field_pair.old)} ({field_pair.old.spec.type}) was removed"
-            yield position, f"{text}; end its versions before the next new version instead"
+            yield position, f"{text}; instead, end its versions with the newest existing version"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

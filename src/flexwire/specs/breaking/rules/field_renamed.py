@@ -25,7 +25,7 @@ def _find(pair: StructurePair) -> Differences:
     for old, new in pair.both():
         if old.name != new.name:
             text = f"{pair.path_of(old)} is now {new.name}"
-            yield new.spec.position, f"{text}; the JSON form and all code that names it change"
+            yield new.spec.position, f"{text}; JSON and code that use the old name no longer work"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.JSON, structure=_find)

@@ -27,7 +27,7 @@ def _find(pair: StructurePair) -> Differences:
         if old.is_tagged != new.is_tagged:
             was = "mandatory and is now tagged" if new.is_tagged else "tagged and is now mandatory"
             text = f"{pair.path_of(new)} was {was}"
-            yield new.spec.position, f"{text}; change it in a new version instead"
+            yield new.spec.position, f"{text}; make this change in a new version instead"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

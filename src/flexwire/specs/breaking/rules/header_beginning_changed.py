@@ -31,9 +31,9 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     names = _inline(old, highest)
     for version in new.valid_versions:
         if version not in old.valid_versions and _inline(new, version) != names:
-            what = f"version {version} of {new.name} has other inline fields than version {highest}"
+            what = f"version {version} of {new.name} and version {highest} differ in inline fields"
             place = _first_new(new, {name for name, _ in names}, version)
-            yield place, f"{what}; give a new field a tag"
+            yield place, f"{what}; tag new fields"
 
 
 def _inline(spec: MessageSpec, version: int) -> list[tuple[str, str]]:

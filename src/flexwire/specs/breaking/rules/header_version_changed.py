@@ -41,7 +41,7 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
             FIRST,
             (
                 f"{old.name} {Versions.of(versions)} had {old.type.value} header {header} and "
-                f"now has {other}; give header {other} to a new version"
+                f"now has {other}; use header {other} only for a new version"
             ),
         )
 

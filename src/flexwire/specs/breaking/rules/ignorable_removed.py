@@ -38,8 +38,8 @@ def _find(pair: StructurePair) -> Differences:
             continue
         if field_pair.old.field.ignorable and not field_pair.new.field.ignorable:
             path = pair.path_of(field_pair.new)
-            text = f"{path} is no longer ignorable, so a set value makes writing fail"
-            yield field_pair.new.spec.position, f"{text}; keep it ignorable"
+            text = f"{path} is no longer ignorable, so writing fails if the field is set"
+            yield field_pair.new.spec.position, f"{text}; keep the field ignorable"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.SUPPORT, structure=_find, needs_own_text=True)

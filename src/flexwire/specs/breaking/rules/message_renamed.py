@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     if new is not None and old.name != new.name:
-        yield FIRST, f"{old.name} is now {new.name}; all code that names it changes"
+        yield FIRST, f"{old.name} is now {new.name}; all code that uses the old name must change"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.JSON, message=_find)

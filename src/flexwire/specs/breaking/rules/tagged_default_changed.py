@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 def _find(pair: StructurePair) -> Differences:
     for old, new in pair.both():
         if old.is_tagged and new.is_tagged and has_other_default(old, new):
-            text = f"a missing {pair.path_of(new)} was {default_text(old)}"
-            yield new.spec.position, f"{text} and is now {default_text(new)}; leave the default"
+            text = f"a missing {pair.path_of(new)} meant {default_text(old)}"
+            yield (
+                new.spec.position,
+                f"{text} and now means {default_text(new)}; restore the default",
+            )
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

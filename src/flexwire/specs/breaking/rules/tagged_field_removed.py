@@ -37,7 +37,7 @@ def _find(pair: StructurePair) -> Differences:
         if gone and (field_pair.new is None or field_pair.old.is_tagged):
             position = field_pair.new.spec.position if field_pair.new else pair.position
             text = f"{pair.path_of(field_pair.old)} (tag {field_pair.old.spec.tag}) was removed"
-            yield position, f"{text}; keep it, because its tag cannot be used again"
+            yield position, f"{text}; keep the field, because its tag cannot be reused"
 
 
 RULE = BreakingRule(

@@ -35,7 +35,7 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     if back:
         versions = f"versions {Versions.of(back)} are" if len(back) > 1 else f"version {back[0]} is"
         reason = f"{versions} valid again in {new.name}, whose lowest version was {lowest}"
-        yield FIRST, f"{reason}; compare with a release that had it"
+        yield FIRST, f"{reason}; compare the layout with an older release"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.SUPPORT, message=_find)

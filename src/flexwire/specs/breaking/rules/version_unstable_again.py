@@ -30,7 +30,7 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     was = old.latest_version_unstable and old.valid_versions.highest == highest
     if highest in old.valid_versions and not was:
         reason = f"version {highest} of {new.name} was stable and is now unstable"
-        yield FIRST, f"{reason}; call a new version unstable"
+        yield FIRST, f"{reason}; mark only a new version as unstable"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.SUPPORT, message=_find, needs_own_text=True)

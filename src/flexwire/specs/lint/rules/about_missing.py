@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for field, _ in message.fields():
         if not field.about.strip():
-            yield message.at(field, "about"), f"field {field.name} has no 'about'; say what it is"
+            yield (
+                message.at(field, "about"),
+                f"field {field.name} has no 'about'; describe the field",
+            )
 
 
 RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

@@ -42,7 +42,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
                 f"expected 'allow', got {short(comment.verb)}; write 'flexwire: allow RULE reason'",
             )
         elif not comment.rule:
-            yield comment.at, "no rule; write 'flexwire: allow RULE reason'"
+            yield comment.at, "expected a rule; write 'flexwire: allow RULE reason'"
         elif comment.rule not in rule_ids:
             hint = nearest(comment.rule, rule_ids)
             if hint.startswith("known"):

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for comment in message.allows:
         if comment.verb == "allow" and comment.rule and not comment.reason:
-            yield comment.at, f"{comment.rule} is allowed without a reason; write it after the rule"
+            yield (
+                comment.at,
+                f"{comment.rule} is allowed without a reason; write the reason after the rule",
+            )
 
 
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

@@ -48,7 +48,7 @@ def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str
             continue
         before = first.setdefault((spec.type, spec.api_key), message)
         if before is not message:
-            reason = f"api key {spec.api_key} is already {before.spec.name}'s"
+            reason = f"api key {spec.api_key} is already used by {before.spec.name}"
             yield message, message.at(None, "apiKey"), reason
 
 

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for field, _ in message.fields():
         if str(field.type) == "[]bytes":
-            reason = f"field {field.name} is an array of bytes, which Kafka's Java cannot store"
+            reason = (
+                f"field {field.name} is an array of bytes, which Kafka's Java code cannot store"
+            )
             yield message.at(field, "type"), f"{reason}; use an array of structures"
 
 

@@ -47,7 +47,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         there = structure.versions & field.versions
         if used and not there <= used.versions:
             reason = f"field {field.name} exists in {there}, but structure {used.name}"
-            yield message.at(field, "versions"), f"{reason} in {used.versions} only"
+            yield message.at(field, "versions"), f"{reason} exists only in {used.versions}"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -41,7 +41,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         reason = f"a coordinator key has only version 0, but {spec.name} has {spec.valid_versions}"
         yield message.at(None, "validVersions"), f"{reason}; write '0'"
     if spec.flexible_versions:
-        reason = f"a coordinator key is never flexible, but {spec.name} is in"
+        reason = f"a coordinator key is never flexible, but {spec.name} is flexible in"
         yield (
             message.at(None, "flexibleVersions"),
             f"{reason} {spec.flexible_versions}; write 'none'",

@@ -34,7 +34,10 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         if str(field.type) != "uint32" or not digits.isdecimal() or len(digits) > len(str(2**32)):
             continue
         if INT32_MAX < int(digits) < 2**32:
-            reason = f"default {digits} of {field.name} is not a Java int; write '{int(digits):#x}'"
+            reason = (
+                f"default {digits} of {field.name} does not fit a Java int; "
+                f"write '{int(digits):#x}'"
+            )
             yield message.at(field, "default"), reason
 
 

@@ -35,7 +35,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for field, _ in message.fields():
         special = _SPECIAL.search(field.default) if str(field.type) == "string" else None
         if special:
-            reason = f"default of {field.name} has {special[0]!r}, which would end a Java literal"
+            reason = f"default of {field.name} contains {special[0]!r}, which ends a Java literal"
             yield message.at(field, "default"), reason
 
 

@@ -35,7 +35,9 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         if field.default != "null" or not field.type.has_null or str(field.type) == "records":
             continue
         if not field.versions <= field.nullable_versions:
-            reason = f"field {field.name} is nullable in {field.nullable_versions}, not in all of"
+            reason = (
+                f"field {field.name} is nullable only in {field.nullable_versions}, but exists in"
+            )
             yield (
                 message.at(field, "default"),
                 f"{reason} {field.versions}; null cannot be its default",

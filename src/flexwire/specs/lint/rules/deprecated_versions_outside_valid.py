@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     spec = message.spec
     if message.readable and not spec.deprecated_versions <= spec.valid_versions:
-        reason = f"deprecated versions {spec.deprecated_versions} are not all valid; valid are"
+        reason = (
+            f"deprecated versions {spec.deprecated_versions} are not all valid; the valid ones are"
+        )
         yield message.at(None, "deprecatedVersions"), f"{reason} {spec.valid_versions}"
 
 

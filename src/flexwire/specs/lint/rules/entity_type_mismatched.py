@@ -42,7 +42,8 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         expected = _TYPES.get(field.entity_type, field.type.name)
         if expected != field.type.name:
             reason = (
-                f"a {field.entity_type} is a {expected}, and field {field.name} is a {field.type}"
+                f"a {field.entity_type} has type {expected}, but field {field.name} has type "
+                f"{field.type}"
             )
             yield message.at(field, "entityType"), reason
 

@@ -43,7 +43,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
             reason = f"field {field.name} exists in {field.versions}, but structure"
             yield (
                 message.at(field, "versions"),
-                f"{reason} {structure.name} in {structure.versions}",
+                f"{reason} {structure.name} exists in {structure.versions}",
             )
 
 

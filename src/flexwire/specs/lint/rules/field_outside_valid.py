@@ -36,7 +36,9 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     valid = message.spec.valid_versions
     for field, _ in message.fields():
         if field.versions and field.versions.highest < valid.lowest:
-            reason = f"field {field.name} exists in {field.versions}; valid are {valid}; remove it"
+            reason = (
+                f"field {field.name} exists in {field.versions}; only {valid} are valid; remove it"
+            )
             yield message.at(field, "versions"), reason
 
 

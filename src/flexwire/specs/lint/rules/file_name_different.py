@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     file = PurePosixPath(message.text.source.replace("\\", "/")).name
     if message.readable and file.endswith(".json") and file != f"{message.spec.name}.json":
-        reason = f"message {message.spec.name} is in {file}; rename one of them"
+        reason = f"message {message.spec.name} is in file {file}; rename the message or the file"
         yield message.at(None, "name"), reason
 
 

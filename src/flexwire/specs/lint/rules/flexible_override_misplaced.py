@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for field, _ in message.fields():
         if field.flexible_versions is not None and str(field.type) not in {"string", "bytes"}:
-            reason = f"field {field.name} is a {field.type}; only a string or bytes may have"
+            reason = f"field {field.name} has type {field.type}; only strings and bytes can have"
             yield message.at(field, "flexibleVersions"), f"{reason} 'flexibleVersions'"
 
 

@@ -31,7 +31,10 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for field, _ in message.fields():
         if field.flexible_versions is not None and not field.flexible_versions <= flexible:
             reason = f"field {field.name} is flexible in {field.flexible_versions}"
-            yield message.at(field, "flexibleVersions"), f"{reason}, but the message in {flexible}"
+            yield (
+                message.at(field, "flexibleVersions"),
+                f"{reason}, but the message is flexible in {flexible}",
+            )
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     flexible = message.spec.flexible_versions
     if flexible and not flexible.open_ended:
-        reason = f"flexible versions {flexible} end; write '{flexible.lowest}+' or 'none'"
+        reason = (
+            f"flexible versions {flexible} have an upper limit; "
+            f"write '{flexible.lowest}+' or 'none'"
+        )
         yield message.at(None, "flexibleVersions"), reason
 
 

@@ -38,7 +38,10 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         return
     for versions, header in message.header_ranges:
         if header:
-            reason = f"versions {versions} have response header {header}; this response has 0"
+            reason = (
+                f"versions {versions} have response header {header}, but this response must have "
+                "header 0"
+            )
             yield message.at(None, "headerVersions"), reason
 
 

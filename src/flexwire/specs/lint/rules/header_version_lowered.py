@@ -36,7 +36,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for (before, higher), (after, lower) in pairwise(message.header_ranges):
         if lower < higher:
             reason = (
-                f"versions {before} have header {higher} and {after} have {lower}; keep {higher}"
+                f"versions {before} have header {higher}, but {after} have {lower}; keep {higher}"
             )
             yield message.at(None, "headerVersions"), reason
 

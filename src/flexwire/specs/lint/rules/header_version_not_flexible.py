@@ -44,7 +44,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         if spec.type.is_api and header < lowest and versions & flexible:
             reason = (
                 f"versions {versions & flexible} are flexible and have {spec.type.value} header "
-                f"{header}; give them {lowest} or a higher one"
+                f"{header}; use header {lowest} or higher"
             )
             yield message.at(None, "headerVersions"), reason
 

@@ -59,8 +59,8 @@ def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str
         for versions, header in message.header_ranges:
             if header not in valid[header_name]:
                 reason = (
-                    f"versions {versions} have header {header}, and {header_name} has the versions "
-                    f"{valid[header_name]}"
+                    f"versions {versions} have header {header}, but {header_name} has only "
+                    f"versions {valid[header_name]}"
                 )
                 yield message, message.at(None, "headerVersions"), reason
 

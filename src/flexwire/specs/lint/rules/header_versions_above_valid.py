@@ -35,7 +35,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     highest = message.spec.valid_versions.highest
     for versions, _ in message.header_ranges:
         if versions.lowest > highest:
-            reason = f"{versions} is above the highest valid version, {highest}; remove it"
+            reason = f"{versions} is above the highest valid version, {highest}; remove this range"
             yield message.at(None, "headerVersions"), reason
 
 

@@ -42,12 +42,12 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         yield at, f"the header versions begin at version {ranges[0].lowest}; begin at 0"
     for before, after in pairwise(ranges):
         if before.open_ended:
-            yield at, f"{before} is open-ended and stands before {after}; end it"
+            yield at, f"{before} is open-ended but precedes {after}; add an end"
         elif after.lowest != before.highest + 1:
             what = "leave a gap" if after.lowest > before.highest else "overlap"
-            yield at, f"{before} and {after} {what}; begin the second at {before.highest + 1}"
+            yield at, f"{before} and {after} {what}; begin the second range at {before.highest + 1}"
     if not ranges[-1].open_ended:
-        reason = f"the last range {ranges[-1]} ends; write '{ranges[-1].lowest}+'"
+        reason = f"the last range {ranges[-1]} must be open-ended; write '{ranges[-1].lowest}+'"
         yield at, reason
 
 

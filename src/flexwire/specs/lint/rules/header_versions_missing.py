@@ -52,7 +52,7 @@ def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str
         spec = message.spec
         if spec.header_versions is None:
             texts = json.dumps(spec_header_versions(spec).texts())
-            reason = f"{spec.name} has no 'headerVersions' and others here do; add {texts}"
+            reason = f"{spec.name} has no 'headerVersions', but other specs here do; add {texts}"
             yield message, message.top, reason
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     spec = message.spec
     if message.readable and spec.listeners and spec.type is not MessageType.REQUEST:
-        reason = f"a {spec.type.value} has no listeners; they are the request's"
+        reason = f"a {spec.type.value} has no listeners; only requests have 'listeners'"
         yield message.at(None, "listeners"), reason
 
 

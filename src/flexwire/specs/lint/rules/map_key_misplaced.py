@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for field, structure in message.fields():
         if field.map_key and structure.position == message.top:
-            reason = f"field {field.name} of the message itself cannot be a key; remove 'mapKey'"
+            reason = f"top-level field {field.name} cannot be a map key; remove 'mapKey'"
             yield message.at(field, "mapKey"), reason
 
 

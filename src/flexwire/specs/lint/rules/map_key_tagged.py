@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for field, _ in message.fields():
         if field.map_key and field.tag is not None:
-            reason = f"map key {field.name} is tagged; a key cannot be left out"
+            reason = f"map key {field.name} is tagged, but a map key cannot be omitted"
             yield message.at(field, "mapKey"), reason
 
 

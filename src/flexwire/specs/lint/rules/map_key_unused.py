@@ -38,7 +38,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for field, structure in message.fields():
         # MAP_KEY_MISPLACED reports a map key at the top level.
         if field.map_key and structure.position != message.top and structure.name not in in_arrays:
-            reason = f"no array contains {structure.name}, so its key {field.name} is unused"
+            reason = f"no array contains {structure.name}, so map key {field.name} is unused"
             yield message.at(field, "mapKey"), reason
 
 

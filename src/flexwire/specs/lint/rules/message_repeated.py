@@ -42,8 +42,8 @@ def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str
     for message in directory.messages:
         before = first.setdefault(message.spec.name, message)
         if before is not message and message.readable:
-            reason = f"message {message.spec.name} is already that of {before.text.source}"
-            yield message, message.at(None, "name"), f"{reason}; rename one"
+            reason = f"message {message.spec.name} is already defined in {before.text.source}"
+            yield message, message.at(None, "name"), f"{reason}; rename one of them"
 
 
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY, directory=_check)

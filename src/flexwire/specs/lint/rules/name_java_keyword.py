@@ -39,7 +39,7 @@ _KEYWORDS = re.compile(
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for field, _ in message.fields():
         if _KEYWORDS.fullmatch(field.json_name):
-            reason = f"{field.json_name!r} is a word of the Java language; rename {field.name}"
+            reason = f"{field.json_name!r} is a reserved word in Java; rename {field.name}"
             yield message.at(field, "name"), reason
 
 

@@ -37,8 +37,8 @@ def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str
     for message in directory.messages:
         suffix = _SUFFIXES.get(message.spec.type, "")
         if message.readable and not message.spec.name.endswith(suffix):
-            reason = f"the name of a {message.spec.type.value} ends in {suffix!r}"
-            yield message, message.at(None, "name"), f"{reason}, and {message.spec.name!r} does not"
+            reason = f"the name of a {message.spec.type.value} must end in {suffix!r}"
+            yield message, message.at(None, "name"), f"{reason}, but {message.spec.name!r} does not"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, directory=_check)

@@ -31,8 +31,10 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for field, structure in message.fields():
         there = structure.versions
         if not field.nullable_versions & there <= field.versions:
-            reason = f"field {field.name} is nullable in {field.nullable_versions}, but exists in"
-            yield message.at(field, "nullableVersions"), f"{reason} {field.versions} only"
+            reason = (
+                f"field {field.name} is nullable in {field.nullable_versions}, but exists only in"
+            )
+            yield message.at(field, "nullableVersions"), f"{reason} {field.versions}"
 
 
 RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

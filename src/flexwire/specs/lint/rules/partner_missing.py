@@ -60,7 +60,10 @@ def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str
         spec = message.spec
         partner = _PARTNERS.get(spec.type)
         if partner and spec.api_key is not None and (partner, spec.api_key) not in there:
-            reason = f"no {partner.value} has api key {spec.api_key}; add one to {spec.name}"
+            reason = (
+                f"no {partner.value} has api key {spec.api_key}; add the {partner.value} of "
+                f"{spec.name}"
+            )
             yield message, message.at(None, "apiKey"), reason
 
 

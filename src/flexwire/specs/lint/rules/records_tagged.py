@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for field, _ in message.fields():
         if str(field.type) == "records" and field.tag is not None:
-            yield message.at(field, "tag"), f"field {field.name} is records, which cannot be tagged"
+            yield (
+                message.at(field, "tag"),
+                f"field {field.name} has type records, which cannot be tagged",
+            )
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -50,7 +50,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
             continue
         if not structure.in_common:
             lacking = f"version {structure.versions.lowest} of {message.spec.name} lacks"
-            reason = f"{lacking} {field.name}, which is not ignorable; make it so"
+            reason = f"{lacking} {field.name}, which is not ignorable; make it ignorable"
             yield field.position, reason
 
 

@@ -45,7 +45,10 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
 
 
 def _reason(name: str, versions: Versions, around: Versions) -> str:
-    return f"structure {name} exists in {versions}, but its surroundings in {around}"
+    return (
+        f"structure {name} exists in {versions}, but the structure or message around it exists in "
+        f"{around}"
+    )
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

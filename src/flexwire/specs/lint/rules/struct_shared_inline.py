@@ -48,7 +48,9 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         before = first.setdefault(name, field)
         # If both fields define the structure's fields, STRUCT_REPEATED reports this.
         if before is not field and not (before.fields and field.fields):
-            reason = f"structure {name} is field {before.name}'s; move it to 'commonStructs'"
+            reason = (
+                f"structure {name} is defined in field {before.name}; move it to 'commonStructs'"
+            )
             yield message.at(field, "type"), reason
 
 

@@ -43,7 +43,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         above = [tag for tag in tags if tag > free]
         if above:
             field = tags[min(above)]
-            reason = f"tag {free} is not used in {structure.name}; give it to {field.name}"
+            reason = f"tag {free} is not used in {structure.name}; use it for {field.name}"
             yield message.at(field, "tag"), f"{reason}, not {field.tag}"
 
 

@@ -31,7 +31,10 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for field, _ in message.fields():
         tagged = field.tagged_versions
         if tagged and not tagged.open_ended and message.has(field, "taggedVersions"):
-            reason = f"tagged versions {tagged} of {field.name} end; write '{tagged.lowest}+'"
+            reason = (
+                f"tagged versions {tagged} of {field.name} have an upper limit; "
+                f"write '{tagged.lowest}+'"
+            )
             yield message.at(field, "taggedVersions"), reason
 
 

@@ -35,7 +35,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
             flexible = field.flexible_versions
         if not field.tagged_versions <= flexible:
             reason = f"tagged versions {field.tagged_versions} of {field.name} are not all flexible"
-            yield message.at(field, "taggedVersions"), f"{reason}; flexible are {flexible}"
+            yield message.at(field, "taggedVersions"), f"{reason}; only {flexible} are flexible"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

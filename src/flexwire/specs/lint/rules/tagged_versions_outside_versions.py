@@ -29,7 +29,10 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for field, _ in message.fields():
         if not field.tagged_versions <= field.versions:
             reason = f"tagged versions {field.tagged_versions} of {field.name} are not all in"
-            yield message.at(field, "taggedVersions"), f"{reason} its versions, {field.versions}"
+            yield (
+                message.at(field, "taggedVersions"),
+                f"{reason} the field's versions, {field.versions}",
+            )
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -36,7 +36,10 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
             reason = (
                 f"field {field.name} is tagged in {field.tagged_versions} and nullable in {both}"
             )
-            yield message.at(field, "nullableVersions"), f"{reason}; make it all of them, or none"
+            yield (
+                message.at(field, "nullableVersions"),
+                f"{reason}; make all tagged versions nullable, or none",
+            )
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     spec = message.spec
     if message.readable and spec.latest_version_unstable and spec.type is not MessageType.REQUEST:
-        reason = f"'latestVersionUnstable' is a request's, not a {spec.type.value}'s; move it there"
+        reason = f"a {spec.type.value} cannot have 'latestVersionUnstable'; move it to the request"
         yield message.at(None, "latestVersionUnstable"), reason
 
 

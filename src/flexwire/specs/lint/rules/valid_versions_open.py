@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     valid = message.spec.valid_versions
     if message.readable and valid.open_ended:
-        reason = f"valid versions {valid} have no highest one; write '{valid.lowest}-' and a number"
+        reason = f"valid versions {valid} have no upper limit; write '{valid.lowest}-' and a number"
         yield message.at(None, "validVersions"), reason
 
 

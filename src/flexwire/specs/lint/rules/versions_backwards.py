@@ -46,7 +46,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
             value = json_object.members[key].value
             if isinstance(value, JsonScalar) and _backwards(value.text.strip()):
                 at = message.text.position(value.offset)
-                yield at, f"{key} {value.text!r} are backwards, which means no version at all"
+                yield at, f"{key} {value.text!r} are backwards, so they contain no version"
 
 
 def _backwards(text: str) -> bool:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for field, _ in message.fields():
         if field.zero_copy and str(field.type) != "bytes":
-            reason = f"field {field.name} is a {field.type}; only bytes may have 'zeroCopy'"
+            reason = f"field {field.name} has type {field.type}; only bytes can have 'zeroCopy'"
             yield message.at(field, "zeroCopy"), reason
 
 

@@ -48,7 +48,7 @@ def test_a_deviation_ends_with_100_and_is_named() -> None:
         "HeartbeatRequest/0/full: decode: failed: generationId: expected 116, got 117",
         "HeartbeatRequest/1/full: decode: failed: generationId: expected 116, got 117",
         f"{BATCHES}-0: decode-records: failed: batches[0].magic: expected 2, got 3",
-        "... and 3 more; --format json has all of them",
+        "... and 3 more; --format json lists all deviations",
         "Apache Kafka 4.4.0: 6 cases: 6 failed",
     ]
     every = check(*SOME, "--decode-only", "--every-version", *codec("off"))

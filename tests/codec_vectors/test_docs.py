@@ -83,7 +83,11 @@ def test_deviations_are_summed_up_by_kind_and_hold_no_words_of_the_codec() -> No
     for case, outcome, reason in (
         ("M/0/hostile/cut-1", Outcome.TAKEN, "x"),
         ("M/1/hostile/cut-0", Outcome.TAKEN, "y"),
-        ("M/1/full", Outcome.FAILED, "it ended with exit status 1; its standard error: a secret"),
+        (
+            "M/1/full",
+            Outcome.FAILED,
+            "the codec exited with status 1; its standard error: a secret",
+        ),
         ("M/1/random-0", Outcome.STRICTER, "z"),
         ("records/magic-2-none-3", Outcome.FAILED, "batches[0].magic: missing"),
     ):
@@ -92,7 +96,7 @@ def test_deviations_are_summed_up_by_kind_and_hold_no_words_of_the_codec() -> No
     rows = [(one["kind"], one["outcome"], one["fault"], one["cases"]) for one in kinds(results)]
     assert rows == [
         ("hostile/cut", "taken wrongly", "", 2),
-        ("full", "failed", "it ended with exit status 1", 1),
+        ("full", "failed", "the codec exited with status 1", 1),
         ("records", "failed", "", 1),
         ("random", "stricter than Kafka", "", 1),
     ]

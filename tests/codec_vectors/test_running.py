@@ -110,9 +110,9 @@ def test_what_it_writes_to_standard_error_stops_nothing() -> None:
 @pytest.mark.parametrize(
     ("habit", "told"),
     [
-        ("crashing", "it ended with exit status 7; its standard error: no room"),
+        ("crashing", "the codec exited with status 7; its standard error: no room"),
         ("silent", "no answer within 0.5 s"),
-        ("endless", "its line is longer than 100000 bytes"),
+        ("endless", "the answer is longer than 100000 bytes"),
     ],
 )
 def test_a_fault_costs_its_case_alone(habit: str, told: str) -> None:
@@ -138,10 +138,10 @@ def test_a_codec_is_started_so_often_and_no_more() -> None:
 @pytest.mark.parametrize(
     ("script", "told"),
     [
-        ("exit 0", "it ended with exit status 0"),
-        ("exec <&-; exec >&-; sleep 3600", "it closed its standard output"),
-        ("kill -9 $$", "it was ended by SIGKILL"),
-        ("read line; echo", "its line is not an answer"),
+        ("exit 0", "the codec exited with status 0"),
+        ("exec <&-; exec >&-; sleep 3600", "the codec closed its standard output"),
+        ("kill -9 $$", "the codec was ended by SIGKILL"),
+        ("read line; echo", "the line is not a valid answer"),
         ('printf \'{"hex":""}\\n{"hex":""}\\n\'; cat >/dev/null', "expected "),
     ],
 )
@@ -251,7 +251,7 @@ def test_results_say_where_a_codec_deviates() -> None:
     ]  # fmt: skip
     assert lines[1].split() == ["HeartbeatRequest", "6"]
     assert lines[-2:] == [
-        "... and 4 more; --format json has all of them",
+        "... and 4 more; --format json lists all deviations",
         "Apache Kafka 4.4.0: 6 cases: 6 failed",
     ]
     assert list(found.text(every_version=True))[1].split() == ["HeartbeatRequest", "3", "6"]

@@ -124,7 +124,7 @@ def test_a_version_with_other_bytes_is_no_support_and_is_told() -> None:
     assert told.versions[0].support.releases == ()
     assert [one.renamed for one in told.versions[0].support.otherwise] == [False]
     page = unescape(render(made, "t", RELEASES)["api/Heartbeat.html"])
-    assert "no release in flexwire's catalog has HeartbeatRequest v0 with these bytes" in page
+    assert "no release in flexwire's catalog has HeartbeatRequest v0 with this layout" in page
     assert f"A different layout in {RELEASES[0]} to {RELEASES[-1]}" in page
 
 
@@ -136,7 +136,7 @@ def test_a_version_above_those_of_the_newest_release_will_come_after_it(message:
     raised = replace(given.spec, valid_versions=Versions(valid.lowest, valid.highest + 1))
     (told,) = own_messages({message: replace(given, spec=raised, by_version={})})
     *released, new = told.versions
-    assert new.support.latest == f"none yet: the first comes after {RELEASES[-1]}"
+    assert new.support.latest == f"none yet: expected after {RELEASES[-1]}"
     for one in released:
         assert one.support.after == ""
         assert one.support.latest == RELEASES[-1]
@@ -146,10 +146,10 @@ def test_pages_say_which_release_will_be_the_first() -> None:
     given = released_editions(RELEASES[-1])["HeartbeatRequest"]
     raised = replace(given.spec, valid_versions=Versions(0, 5))
     pages = render(own_messages({"Heartbeat": replace(given, spec=raised)}), "t", RELEASES)
-    assert f"none yet: the first comes after {RELEASES[-1]}" in unescape(pages["index.html"])
+    assert f"none yet: expected after {RELEASES[-1]}" in unescape(pages["index.html"])
     page = unescape(pages["api/Heartbeat.html"])
-    newest = f"{RELEASES[-1]} has no HeartbeatRequest v5"
-    assert f"none yet: {newest}, so a later release will be the first" in page
+    newest = f"{RELEASES[-1]} does not have HeartbeatRequest v5"
+    assert f"none yet: {newest}, so a later release will introduce this version" in page
 
 
 def test_messages_without_versions_are_left_out() -> None:

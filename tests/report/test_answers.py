@@ -141,7 +141,7 @@ def test_yes_and_no_take_no_room_of_texts() -> None:
 def test_what_failed_is_said_with_its_reason() -> None:
     words = page().words()
     assert f"{FAILED.question} # This question could not be answered. {FAILED.reason}" in words
-    assert "To compute the answer again: flexwire answers OUT slow_ones" in words
+    assert "To compute the answer again, run flexwire answers OUT slow_ones" in words
 
 
 def test_hostile_names_are_text_in_tables_and_pictures() -> None:

@@ -101,7 +101,7 @@ def test_facts_keep_the_first_of_very_many_and_count_the_others(
     assert bounded(facts) == facts
     words = Page(render(Facts.from_json(json.loads(json.dumps(facts.to_json()))))).words()
     assert "and 12 more rows not shown here" in words  # of 14 APIs
-    assert "The table audit and audit.csv contain 13 more" in words
+    assert "The audit table and audit.csv contain 13 more" in words
 
 
 def test_topics_of_a_record_header_key_are_counted() -> None:

@@ -88,7 +88,10 @@ def judge(vector: Vector, direction: Direction, line: bytes) -> Verdict:
         answer = _DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return Verdict(
-            vector, direction, Outcome.FAILED, f"its line is not an answer: {error}: {short(line)}"
+            vector,
+            direction,
+            Outcome.FAILED,
+            f"the line is not a valid answer: {error}: {short(line)}",
         )
     outcome, reason = _judged(vector, direction, answer)
     return Verdict(vector, direction, outcome, reason)
@@ -104,7 +107,10 @@ def _judged(vector: Vector, direction: Direction, answer: CodecAnswer) -> tuple[
         words = f"expected one of json, hex, refused and unsupported, got {given or 'none'}"
         return Outcome.FAILED, words
     if answer.case is not UNSET and answer.case != vector.case:
-        return Outcome.FAILED, f"it answers the case {short(answer.case)}"
+        return (
+            Outcome.FAILED,
+            f"expected an answer to this case, got an answer to {short(answer.case)}",
+        )
     if answer.unsupported is not UNSET:
         return Outcome.UNSUPPORTED, str(answer.unsupported)
     if answer.refused is not UNSET:
@@ -116,7 +122,7 @@ def _judged_content(
     vector: Vector, direction: Direction, answer: CodecAnswer
 ) -> tuple[Outcome, str]:
     if vector.expected is Expected.REFUSE:
-        return Outcome.TAKEN, f"{vector.damage}; Kafka refuses it with {vector.refused}"
+        return Outcome.TAKEN, f"{vector.damage}; Kafka refuses the bytes with {vector.refused}"
     if isinstance(answer.hex, str):
         found = _hex_difference(vector, answer.hex, direction)
     else:

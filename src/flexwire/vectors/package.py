@@ -57,56 +57,66 @@ class Vector(
         Expected,
         Meta(
             description="take: a valid message, which a codec must read. refuse: Apache Kafka "
-            "refuses it, and so must a codec. either: Kafka takes it, but would not write it."
+            "refuses the bytes, and a codec must refuse them too. either: Kafka accepts the bytes, "
+            "but would not write them."
         ),
     ]
     message: Annotated[
-        str | None, Meta(description="The name in Kafka's spec. Record batches have none.")
+        str | None,
+        Meta(description="The message's name in Kafka's spec. Absent for record batches."),
     ] = None
     type: Annotated[str | None, Meta(description="The type of the message in Kafka's spec.")] = None
-    api_key: Annotated[int | None, Meta(description="Of requests and responses.")] = None
+    api_key: Annotated[int | None, Meta(description="The api key of a request or response.")] = None
     version: Annotated[int | None, Meta(description="The version of the message.")] = None
     header_version: Annotated[
-        int | None, Meta(description="The header version before this version of a message.")
+        int | None, Meta(description="The version of the header that precedes the message.")
     ] = None
-    hex: Annotated[str, Meta(pattern=_HEX, description="The bytes, without a length before them.")]
+    hex: Annotated[
+        str, Meta(pattern=_HEX, description="The encoded bytes, without a length prefix.")
+    ]
     damage: Annotated[
-        str | None, Meta(description="What is wrong with the bytes. A valid message has none.")
+        str | None, Meta(description="How the bytes were damaged. Absent for undamaged bytes.")
     ] = None
     json: Annotated[
         dict[str, Any] | None,
         Meta(
-            description="What Apache Kafka reads, in the form of its JSON converters. Records are "
-            "base64, and a structure may have _unknownTaggedFields. Absent if Kafka refuses."
+            description="The message that Apache Kafka reads, in the JSON form of Kafka's "
+            "converters. Records are base64, and a structure may contain _unknownTaggedFields. "
+            "Absent if Kafka refuses the bytes."
         ),
     ] = None
     read: Annotated[
         int | None,
-        Meta(description="The number of bytes that Apache Kafka reads. Absent if it reads all."),
+        Meta(
+            description="The number of bytes that Apache Kafka reads. Absent if Kafka reads all "
+            "bytes."
+        ),
     ] = None
     written: Annotated[
         str | UnsetType | None,
         Meta(
             description="The bytes that Apache Kafka writes for the message, if they differ from "
-            "the input. Null if it refuses to write. Never present for record batches."
+            "the input. Null if Kafka refuses to write the message. Never present for record "
+            "batches."
         ),
     ] = UNSET
     known: Annotated[
         str | None,
         Meta(
             description="The bytes that Apache Kafka writes without the unknown tagged fields. "
-            "Absent if the message has none of them."
+            "Absent if the message contains no unknown tagged fields."
         ),
     ] = None
     decode_only: Annotated[
         bool,
         Meta(
-            description="Apache Kafka's converter cannot read its own JSON of this case, so a "
-            "codec is not asked to encode it."
+            description="True if Apache Kafka's JSON converter cannot read its own output for this "
+            "case. A codec is then not asked to encode the message."
         ),
     ] = False
     refused: Annotated[
-        str | None, Meta(description="The class of the exception with which Kafka refuses.")
+        str | None,
+        Meta(description="The class of the exception that Kafka throws when it refuses the bytes."),
     ] = None
 
     @property
@@ -169,7 +179,7 @@ class VectorPackage:
                 while line := lines.readline(LONGEST_LINE + 1):
                     if len(line) > LONGEST_LINE:
                         raise VectorsError(
-                            f"{path}: line {cases + 1} is above {LONGEST_LINE} bytes"
+                            f"{path}: line {cases + 1} is longer than {LONGEST_LINE} bytes"
                         )
                     digest.update(line)
                     cases += 1
@@ -179,7 +189,9 @@ class VectorPackage:
         except (OSError, EOFError, zlib.error) as error:
             raise VectorsError(f"{path}: cannot read: {error}") from None
         if digest.hexdigest() != file.sha256:
-            raise VectorsError(f"{path}: the manifest has another SHA-256; build the package again")
+            raise VectorsError(
+                f"{path}: the SHA-256 differs from the manifest; rebuild the package"
+            )
 
 
 _DECODER: Final = msgspec.json.Decoder(Vector)
@@ -215,7 +227,7 @@ def installed() -> Path:
     spec = importlib.util.find_spec(INSTALLED)
     if spec is None or spec.origin is None:
         raise VectorsError(
-            "no package of vectors is installed; install flexwire-vectors or give a directory"
+            "no vector package is installed; install flexwire-vectors or give a directory"
         )
     return Path(spec.origin).parent
 

@@ -135,7 +135,7 @@ class _Running:
     def ask(self, line: bytes, seconds: float) -> bytes:
         end = time.monotonic() + seconds
         if self._got:
-            raise self._fault("it wrote more than one line for the previous case")
+            raise self._fault("the codec wrote more than one line for the previous case")
         left = memoryview(line)
         self._selector.register(self._in, selectors.EVENT_WRITE)
         searched = 0
@@ -145,7 +145,7 @@ class _Running:
                 break
             searched = len(self._got)
             if searched > self._line_bytes:
-                raise self._fault(f"its line is longer than {self._line_bytes} bytes")
+                raise self._fault(f"the answer is longer than {self._line_bytes} bytes")
             remaining = end - time.monotonic()
             if remaining <= 0:
                 raise self._fault(f"no answer within {seconds:g} s")
@@ -155,7 +155,7 @@ class _Running:
                 else:
                     self._read(key.fd)
         if left:
-            raise self._fault("it answered before it read the whole line")
+            raise self._fault("the codec answered before it read the whole line")
         answer = bytes(self._got[: found + 1])
         del self._got[: found + 1]
         return answer
@@ -190,10 +190,10 @@ class _Running:
         try:
             status = self._process.wait(_MOST_WAIT)
         except subprocess.TimeoutExpired:
-            return "it closed its standard output"
+            return "the codec closed its standard output"
         if status < 0:
-            return f"it was ended by {signal.Signals(-status).name}"
-        return f"it ended with exit status {status}"
+            return f"the codec was ended by {signal.Signals(-status).name}"
+        return f"the codec exited with status {status}"
 
     def _fault(self, reason: str) -> CodecFaultError:
         with contextlib.suppress(BlockingIOError, OSError):

@@ -108,7 +108,9 @@ class CodecResults:
             what = f"{verdict.vector.case}: {verdict.direction}: {verdict.outcome}"
             yield f"{what}: {printable(verdict.reason)}"
         if shown < len(self.deviations):
-            yield f"... and {len(self.deviations) - shown:,} more; --format json has all of them"
+            yield (
+                f"... and {len(self.deviations) - shown:,} more; --format json lists all deviations"
+            )
 
     def summary(self) -> str:
         """Return one line with all counts."""

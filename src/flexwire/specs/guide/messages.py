@@ -64,7 +64,7 @@ class Support:
         """The latest of these releases in words, even if no release has the version yet."""
         if self.runs:
             return self.runs[-1][-1]
-        return f"none yet: the first comes after {self.after}" if self.after else "none known"
+        return f"none yet: expected after {self.after}" if self.after else "none known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +171,8 @@ def own_messages(editions: Mapping[str, Edition]) -> list[GuideMessage]:
 def _numbers(spec: MessageSpec) -> tuple[int, ...]:
     if len(spec.valid_versions) > MOST_VERSIONS:
         reason = (
-            f"the message has more than {MOST_VERSIONS} versions, too many for a guide, which "
-            "compares all pairs of versions"
+            f"the message has more than {MOST_VERSIONS} versions, the limit for a guide, because a "
+            "guide compares all pairs of versions"
         )
         raise SpecError(reason, source=spec.source or spec.name)
     return tuple(spec.valid_versions)

@@ -70,9 +70,7 @@ class CharacterBudget:
         """Subtract the characters of a field. Raises `SpecError` if too few are left."""
         self.left -= _ROW + len(row.path) + len(row.default) + len(row.about)
         if self.left < 0:
-            reason = (
-                f"the fields of all its versions take more than {LARGEST:,} characters in total"
-            )
+            reason = f"the fields of all versions together take more than {LARGEST:,} characters"
             raise SpecError(f"too large for a guide: {reason}", source=self.message)
 
 

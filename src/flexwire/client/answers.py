@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 MOVED_CODES: Final = frozenset((5, 6, 9, 14, 15, 16, 41))
 """The codes LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REPLICA_NOT_AVAILABLE, NOT_CONTROLLER,
-and three codes about coordinators. They mean that another broker can answer, or that the same
-broker can answer a little later.
+and three codes about coordinators. These codes mean that another broker can answer, or that the
+same broker can answer a little later.
 """
 
 
@@ -56,12 +56,12 @@ class FramePayload(NamedTuple):
 class BrokerAnswer:
     """A request that was sent, and its response, or None if no response is expected (acks 0).
 
-    ``response_version`` is the version of the request, with one exception. It is 0 if a broker
-    lacks the version of an ApiVersions request and answers in version 0 (KIP-511).
+    ``response_version`` is the version of the request, or 0 if a broker lacks the version of an
+    ApiVersions request and answers in version 0 (KIP-511).
 
     ``deviation`` describes the difference between an answer and Kafka's format, if the caller
-    accepts such answers. The ``response`` is then the message that Kafka's Java code would read, if
-    this code can read the answer. Otherwise it is None, and ``read`` is the JSON form of the fields
+    accepts such answers. If Kafka's Java code can read the answer, ``response`` is the message that
+    this code reads. Otherwise ``response`` is None, and ``read`` is the JSON form of the fields
     before the deviation.
     """
 
@@ -82,13 +82,13 @@ class BrokerAnswer:
         return f"<Answer to {self.api_name} v{self.version} from {self.broker}>"
 
     def exact(self) -> Self:
-        """Return the answer. Raises `DecodeError` if it is not in Kafka's format."""
+        """Return the answer. Raises `DecodeError` if the answer is not in Kafka's format."""
         if self.deviation is not None:
             raise self.deviation
         return self
 
     def readable(self) -> Message | None:
-        """Return the response. Raises `DecodeError` if Kafka's Java code cannot read it either."""
+        """Return the response. Raises `DecodeError` if even Kafka's Java code cannot read it."""
         return self.exact().response if self.response is None else self.response
 
     @property
@@ -122,7 +122,7 @@ class BrokerAnswer:
         """Return the response's JSON form, or None if there is no response.
 
         With ``names``, Kafka's name of an error code follows the code, as ``"_errorName"``. With
-        ``records`` the records of a field are JSON, in the form that `Broker.call` accepts.
+        ``records``, the records of a field are JSON, in the form that `Broker.call` accepts.
         """
         if self.response is not None:
             return to_readable_json(
@@ -172,8 +172,8 @@ def explain_request(answer: BrokerAnswer) -> Iterator[FrameSection]:
 def explain_response(answer: BrokerAnswer) -> Iterator[FrameSection]:
     """Yield the header and the body of the response, even if it does not decode.
 
-    The result is empty if no response came. Credentials of the request are not shown. Texts that
-    may quote credentials are not shown either.
+    The result is empty if no response came. The request's credentials, and texts that may quote
+    credentials, are not shown.
     """
     header, came = answer.response_header, answer.response_frame
     if header is None or came is None:

@@ -181,8 +181,8 @@ class Broker(Closeable):
     """A connection to a broker, opened by ``with Broker.connect("localhost:9092") as broker: …``.
 
     `call` sends a request and waits for its answer. Raises `CallError`, `LoginError` if SASL fails,
-    or the codec's own error for an invalid body or invalid bytes. Some errors end the connection,
-    and `is_open` is then false.
+    or the codec's own error for an invalid body or invalid bytes. Some errors end the connection.
+    `is_open` is then false.
     """
 
     def __init__(self, connection: Connection, client_id: str | None = DEFAULT_CLIENT_ID) -> None:
@@ -238,7 +238,7 @@ class Broker(Closeable):
 
     @property
     def offered(self) -> dict[int, Versions]:
-        """The versions that the broker advertises, by API key. They are requested only once."""
+        """The versions that the broker advertises, by API key. The list is requested only once."""
         if self._offered is None:
             self._offered = self._ask_versions()
         return self._offered
@@ -246,14 +246,14 @@ class Broker(Closeable):
     def newest(self, name: str) -> int:
         """Return the newest version of an API that both sides know.
 
-        Raises `CallError` without one.
+        Raises `CallError` if there is no such version.
         """
         return latest_version(api_key_of(name), self.offered, str(self.address))
 
     def check_version(self, name: str, version: int) -> None:
         """Raise `VersionNotOfferedError` for a version of an API that the broker does not offer.
 
-        Every version of ApiVersions may be sent: if a broker lacks the version, its answer is in a
+        Every version of ApiVersions can be sent: a broker that lacks the version answers in a
         version that every client can read (KIP-511).
         """
         api_key = api_key_of(name)
@@ -278,11 +278,10 @@ class Broker(Closeable):
     ) -> BrokerAnswer:
         """Send a request and return its answer.
 
-        ``body`` is a message object or its JSON form, in which fields may be missing: they have
-        their defaults. ``version`` is a number or "latest" (`newest`). ``header_tags`` are tagged
-        fields of the request header. ``release`` is the Kafka release whose layout is used.
-        ``watch`` is called with the answer before the request is sent, and again before the
-        response is decoded.
+        ``body`` is a message object or its JSON form. Missing fields of the form get their
+        defaults. ``version`` is a number or "latest" (`newest`). ``header_tags`` are tagged fields
+        of the request header. ``release`` is the Kafka release whose layout is used. ``watch`` is
+        called with the answer before the request is sent, and again before the response is decoded.
 
         Raises `WriteRefusedError` for a request that may change something on the broker, unless
         ``allow_writes`` is true; see `flexwire.client.broker`. Raises `DecodeError` for an answer
@@ -339,7 +338,7 @@ class Broker(Closeable):
         return self._connection.exchange(token)
 
     def exchange_bytes(self, data: bytes) -> bytes:
-        """Send bytes unchanged, even if they are no frame, and return the next frame's payload.
+        """Send bytes unchanged, even if they are not a frame, and return the next frame's payload.
 
         Raises `ConnectionEndedError`, `NoAnswerError` or `UnreadableFrameError`.
         """
@@ -347,7 +346,7 @@ class Broker(Closeable):
 
     @property
     def unread_length(self) -> int:
-        """The number of bytes that came after the last answer and were not requested."""
+        """The number of unrequested bytes that arrived after the last answer."""
         return self._connection.unread_length
 
     def close(self) -> None:

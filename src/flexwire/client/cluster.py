@@ -99,8 +99,8 @@ def _is_number(text: str) -> bool:
 def find_broker(route: Route, broker: Broker, *, among_controllers: bool = False) -> HostPort:
     """Return the address of a route's broker, as reported by a broker of the cluster.
 
-    ``among_controllers`` means that the broker to ask is a controller on the controllers' own
-    listener. Raises `CallError` if the broker reports no address.
+    With ``among_controllers``, the broker to ask is a controller on the controllers' own listener.
+    Raises `CallError` if the broker reports no address.
     """
     if route.kind == "leader":
         return _leader(route, broker)
@@ -164,7 +164,7 @@ def _controller(broker: Broker) -> HostPort:
     _check(states[0].error_code, _ACTIVE, broker)
     leader = states[0].leader_id
     # A node that is also a broker is reached at its client listener. The other nodes have a
-    # separate listener. The answer contains it since version 2.
+    # separate listener, which the answer contains since version 2.
     nodes = _brokers(_metadata(broker))
     if leader not in nodes:
         nodes |= {
@@ -237,8 +237,8 @@ _FIRST_PAUSE: Final = 0.2
 class Cluster(Closeable):
     """A cluster, given by the addresses of one or more of its brokers: "one:9092,two:9092".
 
-    Connections are opened when they are needed, and then remain open, one for each broker.
-    ``controllers`` means that the addresses are those of the controllers' own listener.
+    Connections are opened when they are needed, and then remain open, one for each broker. With
+    ``controllers``, the addresses are those of the controllers' own listener.
     """
 
     def __init__(
@@ -281,8 +281,9 @@ class Cluster(Closeable):
 
         If an answer says that another broker can answer (NOT_LEADER_OR_FOLLOWER, NOT_COORDINATOR,
         NOT_CONTROLLER), or the same broker a little later, the answer is returned unchanged. With
-        ``retries`` the request is sent again up to that many times, after a new look-up of the
-        route. A request that may change something is sent again only if no part of it succeeded.
+        ``retries``, the request is sent again up to this number of times, each time after a new
+        look-up of the route. A request that may change something is sent again only if no part of
+        it succeeded.
         """
         return self.ask(message_name, body, version, to=to, retries=retries, **options).exact()
 
@@ -298,8 +299,8 @@ class Cluster(Closeable):
     ) -> BrokerAnswer:
         """Do the same as `call`, but also return an answer that is not in Kafka's format.
 
-        See `Broker.ask`. With ``any_version=False`` the broker is first asked for its versions, and
-        a version that is not among them raises `VersionNotOfferedError`.
+        See `Broker.ask`. With ``any_version=False``, the broker is first asked for its versions. A
+        version that the broker does not offer then raises `VersionNotOfferedError`.
         """
         any_version = options.pop("any_version", True)
         to_int(retries, "retries", least=0)
@@ -345,7 +346,7 @@ class Cluster(Closeable):
         self._brokers.clear()
 
     def _other(self, asked: list[HostPort]) -> Broker:
-        """Return a connection to a broker that was asked never, or the longest time ago."""
+        """Return a connection to the broker that was never asked, or least recently asked."""
         first = self._first()
         every = node_addresses(first, among_controllers=self._controllers) or [first.address]
         fresh = [address for address in every if address not in asked]

@@ -1,4 +1,4 @@
-"""Kafka's own properties files for clients: the addresses of a cluster, and the login."""
+"""Read Kafka's properties files for clients: the addresses of a cluster, and the login."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ESCAPED_CHARACTER: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
 
 def parse_properties(text: str, source: str) -> dict[str, str]:
-    r"""Return the properties in a file. If a name occurs several times, the last value counts.
+    r"""Return the properties in a file. If a name is repeated, the last value counts.
 
     Raises `ClientConfigError` for an invalid ``\u`` escape, which Java refuses too, or half a
     surrogate pair.
@@ -51,7 +51,7 @@ def parse_properties(text: str, source: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line that is no comment, joined with its continuations, and its line number."""
+    """Yield each line that is not a comment, joined with its continuations, and its line number."""
     held, first = "", 0
     natural_lines = _LINE_END.split(text)
     if natural_lines[-1] == "":
@@ -93,7 +93,7 @@ def _plain(text: str) -> str:
     return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 
-# True for the module for PLAIN, false for others, by the last part of a login module's class name.
+# True for PLAIN's module and false for others, by the last part of a login module's class name.
 # Kafka renamed the package of these classes once.
 _MODULES: Final = {"PlainLoginModule": True, "ScramLoginModule": False}
 _FLAGS: Final = frozenset({"REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL"})
@@ -110,8 +110,8 @@ _CONTROLS: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": 
 def parse_jaas(text: str, mechanism: str) -> Login:
     r"""Return the login in the value of ``sasl.jaas.config``.
 
-    Raises `ClientConfigError`. Its text contains no part of the value, because the value contains a
-    password.
+    Raises `ClientConfigError`. The error text contains no part of the value, because the value
+    contains a password.
 
     >>> parse_jaas('org.apache.kafka.common.security.plain.PlainLoginModule required '
     ...            'username="alice" password="a\\"b";', "PLAIN").password
@@ -177,7 +177,7 @@ def _refuse(why: str) -> ClientConfigError:
     return ClientConfigError(f"sasl.jaas.config: {why}")
 
 
-# For each name of a protocol: whether it uses TLS, and whether it uses SASL.
+# For each protocol name: whether the protocol uses TLS, and whether it uses SASL.
 _PROTOCOLS: Final = {
     "PLAINTEXT": (False, False),
     "SSL": (True, False),

@@ -59,7 +59,7 @@ class Connection:
         return self.exchange_bytes(to_frame(payload), is_answered=is_answered)
 
     def exchange_bytes(self, data: bytes, *, is_answered: bool = True) -> bytes:
-        """Send bytes unchanged, even if they are no frame, and return the next frame's payload.
+        """Send bytes unchanged, even if they are not a frame, and return the next frame's payload.
 
         Raises `NoAnswerError`, `UnreadableFrameError` or `ConnectionEndedError`.
         """
@@ -85,12 +85,12 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """True if the connection can be used. After a failed exchange it cannot be used."""
+        """True if the connection can be used. A failed exchange makes it unusable."""
         return self._socket is not None
 
     @property
     def unread_length(self) -> int:
-        """The number of bytes that came after the last answer and were not requested."""
+        """The number of unrequested bytes that arrived after the last answer."""
         return sum(map(len, self._frames)) + self._splitter.pending_length
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class Connection:
             plain.settimeout(self._remaining())
             name = security.server_name or self.address.host
             return security.context.wrap_socket(plain, server_hostname=name)
-        # A ValueError occurs if a certificate must be checked and there is no name.
+        # A ValueError occurs if a certificate must be checked and the host has no name.
         except (OSError, ValueError) as error:
             plain.close()
             reason = "no answer" if isinstance(error, TimeoutError) else explain_failure(error)

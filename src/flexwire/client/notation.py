@@ -10,8 +10,8 @@ from flexwire.arguments import refuse
 from flexwire.errors import TapError
 
 HIGHEST_PORT: Final = 65535
-# Kafka's security protocols. The value is true for protocols that use TLS. A proxy forwards SASL in
-# both cases.
+# Kafka's security protocols. The value is true for protocols that use TLS. A proxy forwards SASL
+# with and without TLS.
 _PROTOCOLS: Final = {"PLAINTEXT": False, "SASL_PLAINTEXT": False, "SSL": True, "SASL_SSL": True}
 
 

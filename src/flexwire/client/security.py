@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 FEWEST_ITERATIONS: Final = 4096
-"""The smallest number of iterations that is accepted. With fewer, the password would be easy to
-guess. Kafka's own clients refuse them too.
+"""The smallest number of iterations that is accepted. With fewer iterations, the password would be
+easy to guess. Kafka's own clients also refuse fewer iterations.
 """
 MOST_ITERATIONS: Final = 1_000_000
 """The largest number of iterations that is accepted. Kafka's tools set at most 16,384. A million
-takes about a second.
+iterations take about a second.
 """
 
 # The GS2 header: the client requests no channel binding and no other identity.
@@ -41,7 +41,7 @@ _GS2_HEADER: Final = "n,,"
 class ScramClient:
     """One SCRAM exchange: send `first`, then pass the broker's answers to `final` and `verify`.
 
-    Each of them raises `LoginError` for an answer that violates the RFC.
+    `final` and `verify` raise `LoginError` for an answer that violates the RFC.
 
     >>> client = ScramClient("SCRAM-SHA-256", "user", "pencil", nonce="rOprNGfwEbeRWgbNEkqO")
     >>> client.first()
@@ -155,7 +155,7 @@ MECHANISMS: Final = (PLAIN, *HASHES)
 class Login:
     """The user name and password for SASL. The password is never shown.
 
-    ``is_token`` means that the id and the HMAC of a delegation token are used as name and password.
+    With ``is_token``, the name and password are the id and HMAC of a delegation token.
 
     >>> Login("PLAIN", "alice", "secret")
     Login(mechanism='PLAIN', username='alice', is_token=False)
@@ -210,13 +210,13 @@ _FRAMED: Final = 1
 
 
 class Caller(Protocol):
-    """The part of a broker that a login needs: send a request and return the answer."""
+    """The methods of a broker that a login needs: send a request and return the answer."""
 
     def call(self, message_name: str, body: Any = None, version: int | str = ...) -> BrokerAnswer:
         """Send a request and return the answer."""
 
     def newest(self, api_name: str) -> int:
-        """Return the newest version of an API that client and broker know."""
+        """Return the newest version of an API that both the client and the broker know."""
 
     def exchange_token(self, token: bytes) -> bytes:
         """Send a token as a bare frame and return the next frame."""

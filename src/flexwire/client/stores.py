@@ -1,4 +1,4 @@
-"""Trust stores and key stores of Java clients, as PEM files that TLS needs at its start.
+"""Convert trust stores and key stores of Java clients to the PEM files that TLS needs.
 
 PEM is read from a file or from the properties themselves; PKCS #12 needs ``cryptography``. Java's
 own JKS format is not accepted: the error explains how ``keytool`` converts a store to PKCS #12.
@@ -31,8 +31,8 @@ _WIDTH: Final = 64
 class Store:
     """One store in the properties: its type, its location, and its password.
 
-    ``prefix`` is the common prefix of the names of its properties. ``inline`` is PEM text in the
-    properties.
+    ``prefix`` is the common prefix of the names of the store's properties. ``inline`` is PEM text
+    in the properties.
     """
 
     prefix: str
@@ -69,7 +69,7 @@ def tls_context(trust: Store | None, keys: Store | None, *, check_names: bool) -
 
 
 def _write(path: Path, pem: str) -> None:
-    # A file that is not ASCII is not PEM, and OpenSSL then reports the error.
+    # A file that is not ASCII is not PEM. OpenSSL then reports the error.
     path.write_text(pem, encoding="ascii", errors="replace")
 
 

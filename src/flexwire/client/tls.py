@@ -18,8 +18,8 @@ CLIENT_AUTH: Final[dict[ClientAuth, ssl.VerifyMode]] = {
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
-"""Python's mode for each value of Kafka's ``ssl.client.auth``. The mode says whether clients must
-send a certificate.
+"""The Python mode for each value of Kafka's ``ssl.client.auth``. The mode determines whether
+clients must send a certificate.
 """
 
 
@@ -35,7 +35,7 @@ def client_context(
 
     ``ca`` is a PEM file of authorities; the default is the system's authorities. For mutual TLS,
     ``certificate`` is a PEM file of the client's own chain. The key is in this file or in ``key``,
-    encrypted with ``password``. Without ``check_names`` the certificate may be for any host, as
+    encrypted with ``password``. Without ``check_names``, the certificate may be for any host, as
     with Kafka's empty ``ssl.endpoint.identification.algorithm``.
 
     Raises `TlsError` for a file that cannot be read or has the wrong content.
@@ -107,7 +107,7 @@ Outcome = Literal["not_tls", "handshakes_left", "handshakes_failed"]
 """The ways in which a client's handshake can fail, as `TapStatistics` counts them."""
 
 _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST"})
-# A description for OpenSSL's name of each reason. "The other side" in it is a client or a broker.
+# A description of each OpenSSL reason, by OpenSSL's name. "The other side" is a client or a broker.
 _WORDS: Final = {
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the other side sent no certificate",
     "UNSUPPORTED_PROTOCOL": "the other side supports no TLS version later than 1.1",
@@ -140,8 +140,8 @@ def classify_handshake(error: BaseException) -> Outcome:
     """Return the way in which a client's handshake failed."""
     if isinstance(error, ssl.SSLError):
         return "not_tls" if error.reason in _NOT_TLS else "handshakes_failed"
-    # This is asyncio's own error for a handshake that takes too long. It is a subclass of the error
-    # for a reset.
+    # This is asyncio's own error for a handshake that takes too long. This error is a subclass of
+    # the error for a reset.
     if isinstance(error, ConnectionAbortedError | TimeoutError):
         return "handshakes_failed"
     return "handshakes_left"

@@ -1,6 +1,6 @@
 """The requests that may change something on a broker: all except those listed as read-only.
 
-A new API of the catalog counts as writing until it has been checked.
+A new API in the catalog counts as writing until the API has been checked.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ REMARKS: Final = {
     "coordinator's internal topic",
     "GetTelemetrySubscriptions": "the request registers a client instance with the broker",
 }
-"""The traces that read-only requests leave on a broker; none of them is user data."""
+"""The traces that read-only requests leave on a broker. No trace is user data."""
 
 
 class Danger(NamedTuple):
@@ -142,7 +142,7 @@ DANGERS: Final = {
 
 
 def why_it_writes(api_name: str, body: Any) -> str | None:
-    """Return why a request may change something on the broker, or None if it only reads.
+    """Return why a request may change something on the broker, or None if the request only reads.
 
     >>> from flexwire.codec import message
     >>> why_it_writes("ListGroups", message("ListGroupsRequest")()) is None
@@ -167,7 +167,7 @@ def why_it_writes(api_name: str, body: Any) -> str | None:
 
 
 def remark_on(api_name: str, body: Any) -> str | None:
-    """Return the trace that a read-only request leaves on the broker, or None if it leaves none.
+    """Return the trace that a read-only request leaves on the broker, or None if there is no trace.
 
     >>> from flexwire.codec import message
     >>> remark_on("Fetch", message("FetchRequest")(session_epoch=-1)) is None

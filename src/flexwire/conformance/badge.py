@@ -1,8 +1,8 @@
-"""A badge in SVG: one line with the number of cases in which a broker answered as Apache Kafka.
+"""A badge in SVG: the number of cases in which a broker answered like Apache Kafka.
 
 The badge repeats the claim of the run and adds nothing. It shows no date, so two runs with the same
-result have the same badge. It needs no font and no other file: ``textLength`` fits the text to its
-box.
+result have the same badge. The badge needs no font and no other file: ``textLength`` fits the text
+into the badge.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _SUBJECT: Final = "Kafka protocol"
 _HEIGHT: Final = 20
 _CHARACTER: Final = 6.2
-"""The approximate width of a character of 11 pixels."""
+"""The approximate width of a character at a font size of 11 pixels."""
 _MARGIN: Final = 6
 _ALL, _NOT_ALL, _LEFT = "#2e6b3a", "#8a5a00", "#444"
 """Colors on which white text is readable (contrast above 5)."""

@@ -1,7 +1,7 @@
 """The cases: requests in several forms for each API and version, and their expected outcomes.
 
-The requests are those of `flexwire.conformance.questions`, written by the spec of their version.
-All correlation ids of a run differ and need more than 24 bits. This finds brokers that mix up
+The requests are those in `flexwire.conformance.questions`, written according to the spec of their
+version. All correlation ids of a run differ and need more than 24 bits, to find brokers that mix up
 answers or keep only a part of an id.
 """
 
@@ -58,7 +58,7 @@ UNKNOWN_TAGS: Final = {500: b"", 20_000: b"flexwire", 2_000_000: bytes(200)}
 
 
 class CaseExpectation(Enum):
-    """The outcome of a case if the broker behaves as Apache Kafka."""
+    """The outcome of a case if the broker behaves like Apache Kafka."""
 
     TAKEN = "must take"
     REFUSED = "must refuse"
@@ -67,7 +67,7 @@ class CaseExpectation(Enum):
 
 
 class Kind(Enum):
-    """The form of a request. The value is its name in words."""
+    """The kind of a request. The value is the kind's name in words."""
 
     PLAIN = "plain"
     BODY_TAGS = "unknown tags"
@@ -111,7 +111,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Unasked:
-    """An API, or versions of it, that the broker offers but that are not tested, and the reason."""
+    """Offered versions of an API, or all of them, that are not tested, and the reason."""
 
     api_key: int
     api_name: str | None
@@ -131,11 +131,11 @@ class CasePlan:
 class Asking:
     """The options of a run.
 
-    ``release`` is the release whose layouts are used, and with which the broker is compared.
-    ``apis`` contains the api keys to test, or is None for all. With ``hostile``, requests that no
-    client sends are also sent. ``own`` is the name of the topic, groups and transactional id that
-    requests may create and change. If it is "", requests only read. With ``disposable``, requests
-    may change the whole cluster.
+    ``release`` is the release whose layouts are used. The broker is compared with this release.
+    ``apis`` contains the api keys to test, or is None for all APIs. With ``hostile``, requests that
+    no client sends are also sent. ``own`` is the name of the topic, groups and transactional id
+    that requests may create and change. If ``own`` is "", requests only read. With ``disposable``,
+    requests may change the whole cluster.
     """
 
     release: str
@@ -146,7 +146,7 @@ class Asking:
     disposable: bool = False
 
     def asks(self, api_key: int) -> bool:
-        """Return whether an API is tested, if the catalog contains it and it has a question."""
+        """Return whether an API is tested if the catalog contains the API and it has a question."""
         is_chosen = self.apis is None or api_key in self.apis
         return is_chosen and bool(request_entries(api_key))
 
@@ -181,7 +181,7 @@ def asked_versions(api_key: int, offered: Versions, asks: QuestionOf = question)
 def api_cases(
     api_key: int, offered: Versions, asking: Asking, before: int, asks: QuestionOf = question
 ) -> list[Case]:
-    """Return the cases of one API. ``before`` is the number of cases before them."""
+    """Return the cases of one API. ``before`` is the number of preceding cases."""
     cases: list[Case] = []
     for version in asked_versions(api_key, offered, asks):
         cases += _cases(RequestWriter(api_key, version, asking, asks), before + len(cases))
@@ -201,7 +201,7 @@ def _unasked(api_key: int, offered: Versions) -> Iterator[Unasked]:
 
 
 def beyond(offered: Versions, known: Versions) -> Versions:
-    """Return the offered versions that are unknown. A broker may offer 32,768 of them.
+    """Return the offered versions that are unknown. A broker may offer 32,768 versions.
 
     >>> beyond(Versions(0, 9), Versions(2, 7))
     Versions('0-1,8-9')
@@ -234,7 +234,7 @@ class RequestWriter:
         self.form = fitting(found.form, self.schema)
 
     def body(self, form: Mapping[str, Any]) -> Message:
-        """Return a form as a message, with a client's defaults."""
+        """Return the message of a form, with a client's defaults."""
         return read_body(self.message_class, form, self.version)
 
     def header(
@@ -266,7 +266,7 @@ class RequestWriter:
         body: Message | None = None,
         **header: Any,
     ) -> Case:
-        """Return a case whose body is a form. ``header`` contains arguments for `header`."""
+        """Return the case whose body has this form. ``header`` contains arguments for `header`."""
         sent = self.body(form) if body is None else body
         data = to_frame(self.header(correlation_id, **header) + sent.encode(self.version))
         return Case(
@@ -293,14 +293,14 @@ class RequestWriter:
         return has_names(self.form)
 
     def empty_form(self) -> dict[str, Any] | None:
-        """Return the form with empty lists of names, or None if it has no list."""
+        """Return the form with empty lists of names, or None if the form contains no list."""
         names = [key for key, value in self.form.items() if _is_list_of_names(value)]
         if not names or self.question.one_only:
             return None
         return {**self.form, **{name: [] for name in names}}
 
     def long_form(self) -> dict[str, Any] | None:
-        """Return the form with `MANY` elements in its lists of names, or None if it has no list."""
+        """Return the form with `MANY` elements in each list of names, or None without a list."""
         names = [key for key, value in self.form.items() if _is_list_of_names(value)]
         if not names or self.question.one_only:
             return None
@@ -358,8 +358,8 @@ def _version_cases(
 ) -> Iterator[Case]:
     """Yield the requests of the versions next to the offered ones.
 
-    A broker that accepts such a request may read it by the spec of that version. The request is
-    therefore the question for that version. If there is no question, no request is sent.
+    A broker that accepts such a request may read the request according to the spec of that version.
+    The request is therefore the question for that version. Without a question, no request is sent.
     """
     asked = asked_versions(api_key, offered, asks)
     if not asked:

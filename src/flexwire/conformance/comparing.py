@@ -1,7 +1,7 @@
 """Compare a run with a second broker, which gets the same requests and is judged by the same rules.
 
 The brokers may offer different versions. A case is sent to the second broker only if both brokers
-offer its version, or neither does. Versions that only one of them offers are listed.
+offer its version, or neither does. Versions that only one of the brokers offers are listed.
 """
 
 from __future__ import annotations

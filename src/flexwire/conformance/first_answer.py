@@ -39,11 +39,11 @@ _ERROR_CODE: Final = slice(CORRELATION_ID_SIZE, CORRELATION_ID_SIZE + 2)
 def find_unread_answer(
     send: Callable[[Case], CaseOutcome], asking: Asking
 ) -> tuple[Case, CaseOutcome] | None:
-    """Return the first ApiVersions case whose answer cannot be read, and that answer.
+    """Return the first ApiVersions case whose answer cannot be read, and this answer.
 
-    Like a client, this function sends the newest version first, and after a fallback the newest
-    version that the broker has. Returns None if all these answers can be read, or if an answer is
-    missing.
+    Like a client, this function first sends the newest version. After a fallback, it sends the
+    newest version that the broker supports. Returns None if all these answers can be read, or if an
+    answer is missing.
     """
     api_key = api_key_of(NEGOTIATES)
     version = released_versions(api_key).highest

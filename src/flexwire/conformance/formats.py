@@ -55,7 +55,7 @@ def to_text(run: ConformanceRun) -> str:
 
 
 def grouped_findings(run: ConformanceRun) -> list[tuple[CaseResult, list[CaseResult]]]:
-    """Return the findings, grouped by API, rule and field: the first of each group, and the others.
+    """Return the findings by API, rule and field: the first finding of each group, and the others.
 
     The verdict about a second broker is the same in all cases of a group.
     """
@@ -125,7 +125,7 @@ def _other_lines(result: CaseResult, against: BrokerComparison) -> Iterator[str]
 
 
 def beside_words(result: CaseResult, against: BrokerComparison) -> str:
-    """Return the behavior of a second broker in a case, or why it did not get the case."""
+    """Return a second broker's behavior in a case, or why the broker did not get the case."""
     other = against.by_name.get(result.case.name)
     if other is not None:
         return result_words(other)
@@ -266,7 +266,7 @@ def _order(kind: Kind) -> int:
 
 
 def to_json(run: ConformanceRun) -> str:
-    """Return each case with its verdict, and with its bytes if there is a finding."""
+    """Return each case with its verdict. A case with a finding also has its bytes."""
     document = {
         "broker": run.address,
         "release": run.release,
@@ -321,7 +321,7 @@ def _case_facts(case: Case) -> dict[str, Any]:
 
 
 def _against_json(run: ConformanceRun) -> dict[str, Any]:
-    """Return the JSON about a second broker as a whole."""
+    """Return the JSON that describes the run of a second broker."""
     against = run.against
     if against is None:
         return {}
@@ -390,7 +390,7 @@ def _unasked_json(entry: Unasked) -> dict[str, Any]:
 
 
 def to_junit(run: ConformanceRun) -> str:
-    """Return one suite with a test for each case. Only deviations are failures."""
+    """Return one JUnit suite with a test for each case. Only deviations are failures."""
     skipped = run.counts[CaseVerdict.NOT_JUDGED] + len(run.skipped)
     tests = len(run.results) + len(run.skipped)
     counts = f'tests="{tests}" failures="{len(run.deviations)}" errors="0" skipped="{skipped}"'
@@ -417,7 +417,7 @@ def _junit_open(case: Case) -> str:
 
 
 def _junit_case(result: CaseResult, against: BrokerComparison | None) -> list[str]:
-    """Write a test. ``against`` is given if a second broker behaved differently."""
+    """Write a test. ``against`` is set if a second broker behaved differently."""
     lines = []
     if result.verdict is CaseVerdict.DEVIATES and result.deviation is not None:
         kind = quoteattr(result.deviation.rule.name)

@@ -1,8 +1,8 @@
 """Requests that no client sends: some are unreadable, and some only Apache Kafka accepts.
 
-Each request is a read-only request with one fault. Requests that a broker must refuse are made from
-the emptiest request. A broker that accepts one of these therefore reads no name or value that could
-change something. Requests that Apache Kafka accepts have the values of the plain request.
+Each request is a read-only request with one fault. Requests that a broker must refuse are derived
+from the emptiest request. A broker that accepts one of these therefore reads no name or value that
+could change something. Requests that Apache Kafka accepts contain the values of the plain request.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _taken(
 
 
 def _is_open_list(place: Annotation, writer: RequestWriter) -> bool:
-    """Return whether a place is the int32 length of an empty list that may be null."""
+    """Return whether a place is the int32 length of an empty, nullable list."""
     field = next((one for one in writer.schema.fields if one.json_name == place.path), None)
     is_list = _is_list(place) and not place.type.startswith(_COMPACT)
     return is_list and field is not None and field.nullable and writer.form.get(place.path) == []
@@ -182,7 +182,7 @@ def _request(
 
 
 def _last_tag_section(places: tuple[Annotation, ...]) -> Annotation | None:
-    """Return the place of the count of the message's own tagged fields, which is 0."""
+    """Return the place of the number of the message's own tagged fields, which is 0."""
     return next(
         (place for place in reversed(places) if place.type == TAG_COUNT and not place.value), None
     )

@@ -2,8 +2,8 @@
 
 The first line identifies the run: the brokers, the release, and a digest of all requests. The
 journal of another run is refused. Verdicts are not written, because a later run judges the outcomes
-again. Only the owner of the file can read it, because answers name the topics and groups of a
-cluster. An answer is not written if it may contain credentials or is too long to judge. The case is
+again. Only the owner of the file can read the file, because answers contain the names of topics and
+groups. An answer is not written if it may contain credentials or is too long to judge. The case is
 then sent again.
 """
 
@@ -35,7 +35,7 @@ LONGEST_LINE: Final = 2 * MOST_DECODED + 64 * 1024
 
 
 class JournalHeader(NamedTuple):
-    """The facts that identify the run of a journal: the brokers, the release, and the requests."""
+    """The facts that identify a journal's run: the brokers, the release, and the requests."""
 
     brokers: tuple[str, ...]
     release: str
@@ -44,7 +44,7 @@ class JournalHeader(NamedTuple):
 
     @classmethod
     def of(cls, sides: Sequence[tuple[str, CasePlan]], asking: Asking) -> JournalHeader:
-        """Return the header for some brokers and for the cases of each."""
+        """Return the header for these brokers and for the cases of each broker."""
         digest = sha256()
         for _, plan in sides:
             for case in plan.cases:

@@ -1,4 +1,4 @@
-"""Judge the outcome of a case by the spec of its version, by KIPs, and by Apache Kafka.
+"""Judge the outcome of a case by the spec of its version, KIPs, and Apache Kafka's behavior.
 
 A response is judged from its first byte to its last: correlation id, header version, fields, and
 end. Its values are judged after that. An error code alone is never a deviation, because no list of
@@ -89,8 +89,9 @@ class CaseVerdict(Enum):
 class CaseDeviation:
     """A broken rule, with the finding.
 
-    ``offset`` is a position in the response, counted from the end of its length. It is None if the
-    finding is not about a byte. ``path`` is the field, with the names of the JSON form.
+    ``offset`` is a position in the response, counted from the end of its length. ``offset`` is None
+    if the finding is not about a byte. ``path`` is the field's path, with the names of the JSON
+    form.
     """
 
     rule: ConformanceRule
@@ -103,8 +104,8 @@ class CaseDeviation:
 class CaseResult:
     """A case, its outcome, and the verdict.
 
-    ``deviation`` is the first broken rule. ``remark`` is a useful fact about the case, although no
-    rule is broken. ``error_codes`` contains the response's error codes other than 0.
+    ``deviation`` is the first broken rule. ``remark`` is a useful fact about a case that breaks no
+    rule. ``error_codes`` contains the response's error codes other than 0.
     """
 
     case: Case
@@ -142,8 +143,8 @@ def judge(
 ) -> CaseResult:
     """Return the verdict about a case.
 
-    ``release`` is the release with which the broker is compared. ``plain`` is the result of the
-    plain request of the same API and version.
+    The broker is compared with ``release``. ``plain`` is the result of the plain request of the
+    same API and version.
     """
     result = CaseResult(case, CaseVerdict.AS_KAFKA, outcome)
     try:
@@ -177,7 +178,7 @@ def _judge_refusal(case: Case, outcome: CaseOutcome) -> None:
 
 
 def _payload(case: Case, outcome: CaseOutcome, rule: ConformanceRule) -> bytes:
-    """Return the payload of a response. Raises the broken rule if there is none."""
+    """Return the payload of a response. Raises the broken rule if the outcome has no payload."""
     if outcome.ending is Ending.NO_FRAME:
         raise _Broken(rules.FRAME, outcome.detail or outcome.ending.value)
     if outcome.payload is None:
@@ -270,7 +271,7 @@ def _compare_with_plain(result: CaseResult, codes: dict[str, int], plain: CaseRe
 
 
 class ResponseReading:
-    """Read the responses to a case, with the layout of a release."""
+    """Read the responses to a case with the layout of a release."""
 
     def __init__(self, case: Case, release: str) -> None:
         self._case = case
@@ -327,7 +328,7 @@ class ResponseReading:
         return _Broken(rules.END, f"{error.reason}{also}", end, error.path)
 
     def _end(self, payload: bytes) -> int | None:
-        """Return the end of the last field. None if the payload does not begin with a response."""
+        """Return the end of the last field, or None if the payload begins with no response."""
         try:
             _, start = self._header.decode_prefix(payload, self._header_version)
             _, length = self._kind.decode_prefix(payload[start:], self._case.version)
@@ -379,7 +380,7 @@ def _check_echo(case: Case, form: Any, kind: type[Message], codes: dict[str, int
 
 
 def _bare_errors(form: Any, kind: type[Message], version: int, entity: str) -> int:
-    """Count the entries with an error that name no entity and are not inside another one."""
+    """Count the entries with an error that name no entity and are not inside another such entry."""
     types = entity_types(kind, version)
     fields = {place for place, one in types.items() if one == entity}
     errors: list[str] = []

@@ -2,7 +2,7 @@
 
 Requests about the topic are sent to its leader, and requests about a group or a transaction to its
 coordinator. The run learns several values from the broker's answers: the topic's id, and the ids
-and epochs of its member and its producer. If a broker reports no leader or coordinator, the
+and epochs of the run's member and producer. If a broker reports no leader or coordinator, the
 requests are sent to the broker that is tested. This broker then answers with an error code, which
 breaks no rule.
 """
@@ -51,7 +51,7 @@ MOST_WAITED: Final = 10.0
 """The total time, in seconds, that a run waits for leaders, coordinators and the ends of
 transactions.
 
-Removing the objects has the same limit again.
+The removal of the objects has its own limit of the same length.
 """
 _PAUSE: Final = 0.2
 _NO_VALUES: Final = (None, "", -1)
@@ -86,7 +86,7 @@ class OwnThings(Closeable):
         return self._routed(case.route) if case.expected is CaseExpectation.TAKEN else self._main
 
     def waits_for(self, result: CaseResult) -> bool:
-        """Wait a moment if a broker may execute a request later. Return whether it waited."""
+        """Wait a moment if a broker may execute a request later. Return whether time passed."""
         if not result.case.writes or not result.error_codes & _LATER or not self._pauses():
             return False
         self._routes.pop(result.case.route, None)
@@ -128,7 +128,7 @@ class OwnThings(Closeable):
                 break
         for topic in (answer.to_json() or {})["topics"]:
             self._has_topic = self._has_topic or not codes
-            # Brokers from before topic ids return no id.
+            # Brokers that are older than topic ids return no id.
             self.known |= {TOPIC_ID: topic["topicId"]} if "topicId" in topic else {}
             leaders = [partition["leaderId"] for partition in topic["partitions"]]
             self.known |= {NODE: leaders[0]} if leaders else {}
@@ -150,7 +150,7 @@ class OwnThings(Closeable):
         return self._routes[route]
 
     def _keep_main(self, route: Route, error: FlexwireError) -> None:
-        """Send a route's requests to the tested broker, because it reports no other broker."""
+        """Send a route's requests to the tested broker, which reported no other broker."""
         _LOG.info("%s answers for %s itself: %s", self._main.address, route, error)
         self._routes[route] = self._main
 
@@ -164,7 +164,7 @@ class OwnThings(Closeable):
         return sender
 
     def _pauses(self) -> bool:
-        """Wait a moment if time is left. Return whether it waited."""
+        """Wait a moment if time is left. Return whether time passed."""
         if self._seconds <= 0:
             return False
         self._seconds -= _PAUSE

@@ -1,9 +1,9 @@
 """The requests that may be sent to any cluster, and why all other requests are not sent.
 
 A request is listed here only if it changes nothing: it creates no topic, group, member, session or
-producer id, and its names do not exist. A request in which a null or empty list means "all" is
-expensive in a large cluster. Such a list is sent only if the protocol has no other read-only
-request. APIs without a question are not tested, and `why_not_asked` returns the reason.
+producer id, and contains only names that do not exist. A request in which a null or empty list
+means "all" is expensive in a large cluster. Such a list is sent only if the protocol has no other
+read-only request. APIs without a question are not tested, and `why_not_asked` returns the reason.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flexwire.client.cluster import Route
 
 NAME: Final = "flexwire-conform-{number}"
-"""The names of topics, groups and users in requests. They do not exist in any cluster."""
+"""The names of topics, groups and users in requests. These names do not exist in any cluster."""
 
 NAMESPACE: Final = uuid.UUID("5b0f8f5e-2d3e-5c1a-9b1e-2f6a3c4d5e6f")
 """Topic ids are derived from this value and a name, so they are the same in each run."""
@@ -249,7 +249,7 @@ def why_not_asked(api_key: int, api_name: str) -> str:
 
 
 def one_question(route: Route = ANY, **form: Any) -> tuple[Question, ...]:
-    """Return the only question of an API for all versions. Its request changes something."""
+    """Return an API's only question, for all versions. The request changes something."""
     return (Question(form, writes=True, route=route),)
 
 
@@ -275,12 +275,12 @@ def filled(form: Any, number: int = 0, known: Mapping[str, Any] = NOTHING_LEARNE
 
 
 def id_of(name: str) -> str:
-    """Return an id that is derived from a name, in Kafka's text form."""
+    """Return the id that is derived from a name, in Kafka's text form."""
     return uuid_text(uuid.uuid5(NAMESPACE, name))
 
 
 def has_names(form: Any) -> bool:
-    """Return whether a form or a part of it contains a name of `NAME` that does not exist.
+    """Return whether a form contains, at any depth, a nonexistent name made from `NAME`.
 
     >>> has_names([{"name": NAME}]), has_names([7])
     (True, False)

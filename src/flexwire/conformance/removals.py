@@ -30,7 +30,7 @@ class Removal(NamedTuple):
     """A request that removes an object of a run.
 
     ``makers`` are the APIs whose cases may create the object. ``gone`` contains the error codes
-    which mean that nothing remains. In this case the object was removed or was never created (for
+    that mean that nothing remains. In this case the object was removed or was never created (for
     example, because the broker is not the coordinator). If the run did not learn ``needed``,
     nothing was created. A member has no ``noun``, because its group cannot be removed while the
     member remains.

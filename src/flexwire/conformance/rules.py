@@ -1,4 +1,4 @@
-"""The rules for judging responses, each with its sentence and its source.
+"""The rules for judging responses, each with its text and its source.
 
 A rule is either kept or broken. If Apache Kafka itself breaks a rule, that is a quirk. `QUIRKS`
 lists the quirks with their releases and reasons.
@@ -92,7 +92,7 @@ RULES: Final = (
 """All rules, in the order of judging."""
 
 NOT_JUDGED_CODES: Final = frozenset((29, 30, 31, 35, 53, 54, 61, 65))
-"""The error codes for a missing permission or a disabled feature. They prove nothing else."""
+"""The error codes that prove nothing but a missing permission or a disabled feature."""
 
 
 SEEN_CODES: Final = {
@@ -128,7 +128,7 @@ Retriable codes and `NOT_JUDGED_CODES` are left out: they depend on the state of
 
 
 class Quirk(NamedTuple):
-    """A rule that is broken by some releases of Apache Kafka.
+    """A broken rule of some Apache Kafka releases.
 
     ``releases`` contains prefixes of the names of these releases. ``reason`` contains the number of
     the Jira issue, or states how the quirk was measured.

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class SecondBroker(NamedTuple):
-    """A broker for comparison: its address and security. None means the first broker's security."""
+    """The address and security of a second broker. None means the first broker's security."""
 
     address: str
     security: Security | None = None
@@ -80,7 +80,7 @@ def conform(
 
     ``timeout`` is the limit for one answer, in seconds. ``watch`` is called with each result and
     the number of cases. ``against`` is a second broker, which gets the same cases. ``journal`` is a
-    file of finished cases. New cases are added to it, and the cases in it are not sent again.
+    file of finished cases. New cases are added to this file, and its cases are not sent again.
 
     If the broker's list of versions cannot be read, this is a deviation and the only case of the
     run. Raises `CallError` if a broker cannot be reached; the error contains the name of the last
@@ -134,7 +134,7 @@ def _planned(sender: CaseSender, asking: Asking) -> _Side:
     try:
         offered = sender.offered()
     except (ConnectionEndedError, NoAnswerError, UnreadableFrameError):
-        # This may not be a broker, or the connection may need other settings.
+        # The address may not be a broker's, or the connection may need other settings.
         raise
     except (CallError, CodecError, FrameError):
         # Further bytes on this connection may belong to that answer.
@@ -210,7 +210,7 @@ def _sent(
     results: list[CaseResult],
     judged: Callable[[Case, CaseOutcome], CaseResult],
 ) -> CaseResult:
-    """Send a case and judge it. Repeat it if the broker may execute it a moment later."""
+    """Send and judge a case. Repeat the case if the broker may execute it a moment later."""
     case = own.prepared(case)
     while True:
         sender = own.sender(case)

@@ -20,8 +20,8 @@ class ConformanceRun:
     """A broker, the release with which it is compared, and the result of each case.
 
     ``skipped`` are cases that were not sent, because the plain request of their API and version got
-    no answer. ``against`` contains the results of a second broker. ``resumed`` counts the results
-    that come from a journal. ``left`` contains the names of objects that the run created and could
+    no answer. ``against`` contains the results of a second broker. ``resumed`` is the number of
+    results from a journal. ``left`` contains the names of objects that the run created and could
     not remove.
     """
 
@@ -94,8 +94,8 @@ class OfferedAlone:
 class BrokerComparison:
     """The results of a second broker for the cases of a run.
 
-    ``other`` is its run. ``only_here`` contains the versions that only the first broker offers, and
-    ``only_there`` contains the versions that only the second broker offers.
+    ``other`` is the second broker's run. ``only_here`` contains the versions that only the first
+    broker offers, and ``only_there`` contains the versions that only the second broker offers.
     """
 
     other: ConformanceRun
@@ -109,7 +109,7 @@ class BrokerComparison:
 
 
 def is_alike(here: CaseResult, there: CaseResult) -> bool:
-    """Return whether two brokers behaved alike in a case, by rules and error codes."""
+    """Return whether two brokers got the same verdict, rule and error codes in a case."""
     return _manner(here) == _manner(there)
 
 

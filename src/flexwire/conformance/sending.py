@@ -1,7 +1,7 @@
 """Send cases to one broker, over a connection that is used until an error occurs.
 
-A case has its own connection if the broker must refuse it, if it is hostile, or if it changes how
-later bytes on the connection are read.
+A case has its own connection if the broker must refuse the case, if the case is hostile, or if it
+changes how later bytes on the connection are read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class CaseSender(Closeable):
     def __init__(self, address: str, security: Security, *, client_id: str, timeout: float) -> None:
         self.address = address
         self.to = partial(CaseSender, security=security, client_id=client_id, timeout=timeout)
-        """Returns a sender for another broker, with the same settings."""
+        """Return a sender for another broker, with the same settings."""
         self.connect = partial(
             Broker.connect, address, security, client_id=client_id, timeout=timeout
         )

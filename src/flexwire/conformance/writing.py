@@ -1,9 +1,9 @@
 """The requests that change something: only the run's own topic, groups and transactional id.
 
-Their names begin with the same new name, which is random in each run. The requests follow the life
-of the topic, of a transaction, and of the groups. `removals` has the requests that remove the
-objects again, and `write_plans` makes cases of all these requests. Requests that affect a whole
-cluster are in `disposable`.
+The names of these objects begin with a common new name, which is random in each run. The requests
+follow the lifecycle of the topic, of a transaction, and of the groups. `removals` contains the
+requests that remove the objects, and `write_plans` creates a case for each request. Requests that
+affect a whole cluster are in `disposable`.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def _classic_questions(own: str) -> dict[str, tuple[Question, ...]]:
 
 
 def _versioned(body: Any) -> str:
-    """Return version 0 and a message in this version, in the JSON form of bytes."""
+    """Return version 0 and a message that is encoded in this version, in the JSON form of bytes."""
     return base64.b64encode(bytes(2) + body.encode(0)).decode()
 
 

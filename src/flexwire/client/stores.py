@@ -89,7 +89,7 @@ def _chain(store: Store) -> tuple[str, str | None]:
     key, certificates = _open_pkcs12(store, content)
     if key is None:
         raise ClientConfigError(
-            f"{store.prefix}.location: {store.location} contains no private key"
+            f"{store.location}: expected a private key in {store.prefix}.location, found none"
         )
     password = secrets.token_urlsafe(24)
     return _key_pem(key, password) + "".join(map(_certificate_pem, certificates)), password

@@ -146,7 +146,7 @@ class Asking:
     disposable: bool = False
 
     def asks(self, api_key: int) -> bool:
-        """Return whether an API is tested if the catalog contains the API and it has a question."""
+        """Return whether the options select an API that the catalog contains."""
         is_chosen = self.apis is None or api_key in self.apis
         return is_chosen and bool(request_entries(api_key))
 

@@ -23,7 +23,7 @@ _PRODUCER = 0  # This is a value of the type rd_kafka_type_t.
 _TEXT = ctypes.c_char_p
 _HANDLE = ctypes.c_void_p
 
-# By name: the type of the result, and the types of the arguments.
+# The type of the result and the types of the arguments, by function name.
 _FUNCTIONS: dict[str, tuple[type | None, Sequence[type]]] = {
     "rd_kafka_conf_new": (_HANDLE, ()),
     "rd_kafka_conf_set_log_cb": (None, (_HANDLE, ctypes.c_void_p)),
@@ -94,13 +94,13 @@ class MockBrokers:
         return [(host, int(port)) for host, _, port in pairs]
 
     def advertise(self, broker_id: int, host: str, port: int) -> None:
-        """Make every response name this address for the broker."""
+        """Make every response contain this address for the broker."""
         self._library.rd_kafka_mock_broker_set_host_port(
             self._cluster, broker_id, host.encode(), port
         )
 
     def create_topic(self, name: str, partitions: int, replicas: int) -> None:
-        """Create a topic. Its partitions get different leaders, one after the other.
+        """Create a topic. The brokers take turns as leaders of its partitions.
 
         Raises `FlexwireError` if the topic exists.
         """
@@ -142,11 +142,11 @@ _LIMITS = {_JOIN_GROUP: (0, 5), _LEAVE_GROUP: (0, 2), _SYNC_GROUP: (0, 3)}
 
 
 class MockCluster(Closeable):
-    """Three brokers with the ids 1, 2 and 3. They hold all data in memory only.
+    """Three brokers with the ids 1, 2 and 3. Their data is only in memory.
 
     The brokers support the APIs for producers, consumers, groups and transactions, but not the
     admin APIs (CreateTopics, DescribeConfigs, ListGroups and so on), for which they close the
-    connection. If a client names a topic that does not exist, the topic is created with 4
+    connection. If a client uses a topic that does not exist, the topic is created with 4
     partitions. ``bootstrap`` is the value for ``bootstrap.servers`` of clients.
 
     >>> with MockCluster() as cluster:
@@ -173,7 +173,7 @@ class MockCluster(Closeable):
     def create_topic(self, name: str, partitions: int) -> None:
         """Create a topic with a replica on every broker.
 
-        Raises `FlexwireError` if the topic exists already.
+        Raises `FlexwireError` if the topic already exists.
         """
         self._brokers.create_topic(name, partitions, _BROKERS)
 

@@ -43,7 +43,7 @@ _BARE_EVERY = 5
 
 @dataclass(frozen=True, slots=True)
 class SampleRecord:
-    """A record, produced or consumed. Two are equal if key, value and headers are equal."""
+    """A record, produced or consumed. Two records are equal if key, value and headers are equal."""
 
     topic: str
     key: bytes | None
@@ -54,9 +54,9 @@ class SampleRecord:
 def make_samples(
     topic: str, count: int, *, null_headers: bool = True, headers: bool = True
 ) -> list[SampleRecord]:
-    """Return records for a topic. They are the same in every run.
+    """Return records for a topic, the same in every run.
 
-    Among them are null keys, tombstones (a key, no value), records without headers, and record
+    The records include null keys, tombstones (a key, no value), records without headers, and record
     headers that are repeated, binary, UTF-8, empty or null. Use ``null_headers=False`` for clients
     that cannot write null, and ``headers=False`` for clients that do not support record headers.
 
@@ -109,7 +109,7 @@ def _headers(
 
 
 def require(module: str) -> ModuleType:
-    """Import a module of the demo, or raise an error that names the extra to install.
+    """Import a module of the demo, or raise an error with the extra to install.
 
     Raises `MissingExtraError` if a package that the module needs is not installed.
 

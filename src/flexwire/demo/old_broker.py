@@ -1,8 +1,8 @@
-"""A broker like Kafka 0.10: it answers a few APIs in old versions, and no others.
+"""A broker like Kafka 0.10: it answers only a few APIs, in old versions.
 
-For all other APIs it closes the connection. The mock cluster accepts all requests of the demo's
-clients, and offers newer versions than they use. An audit of an old cluster's clients needs an old
-broker.
+For all other APIs, the broker closes the connection. The mock cluster accepts all requests of the
+demo's clients, and offers newer versions than the clients use. An audit of an old cluster's clients
+needs an old broker.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from flexwire.protocol import RequestFrame
 
 # The versions that the broker offers and reads, by API. ApiVersions is newer, so that clients can
-# name their software.
+# send the name of their software.
 OFFERS = {
     "Produce": Versions(0, 2),
     "Fetch": Versions(0, 3),

@@ -1,4 +1,4 @@
-"""The result of a client in the demo: its steps, and whether it could read what it wrote."""
+"""The result of a client in the demo: its steps, and whether it could read its own records."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class OutcomeRecorder:
         return name
 
     def step(self, what: str) -> None:
-        """Record a step that is done."""
+        """Record a completed step."""
         self._did.append(what)
 
     def expect(self, truth: bool, failure: str) -> None:  # noqa: FBT001 - this is the condition itself

@@ -1,10 +1,10 @@
 """A proxy in front of each mock broker. It corrects the mock's wrong responses.
 
-ApiVersions: the mock supports versions 0 to 2. A request of a later version should get the answer
-of KIP-511: the error UNSUPPORTED_VERSION and the broker's own versions, in the layout of version 0.
-Instead, the mock's answer has a compact count that is wrong by one, and no tag sections. This body
-is not valid in any version. librdkafka reads only its error code and continues, but kafka-python 3
-decodes the complete body and fails.
+ApiVersions: the mock supports versions 0 to 2. For a later version, KIP-511 requires the error
+UNSUPPORTED_VERSION and the broker's own versions, in the layout of version 0. Instead, the mock's
+answer has a compact count that is wrong by one, and no tag sections. This body is not valid in any
+version. librdkafka reads only its error code and continues, but kafka-python 3 decodes the complete
+body and fails.
 
 Metadata: in flexible versions, the mock writes the last tag section twice, so one extra byte
 follows the message. Clients ignore this byte, but a strict decoder does not.
@@ -42,7 +42,7 @@ def may_need_repair(api_key: int, api_version: int) -> bool:
 
 
 def repair(payload: bytes, api_key: int, api_version: int) -> bytes:
-    """Return the corrected response, or the response itself if it has neither of the two faults.
+    """Return the corrected response, or the response itself if neither fault occurs.
 
     >>> repair(bytes.fromhex("00000001 0023 01 0012 0000 0002 00000000"), 18, 4).hex(" ", 2)
     '0000 0001 0023 0000 0001 0012 0000 0002'
@@ -167,7 +167,7 @@ class _RepairedConnection:
 async def _serve(
     host: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Forward one connection until an end closes it or sends bytes that are not frames."""
+    """Forward one connection until either side closes it or sends bytes that are not frames."""
     with contextlib.suppress(ConnectionError, FrameError):
         broker_reader, broker_writer = await asyncio.open_connection(host, port)
         with contextlib.closing(broker_writer):

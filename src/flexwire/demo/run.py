@@ -1,4 +1,4 @@
-"""Run the demo: first clients, tap and embedded cluster, then the analysis and the report."""
+"""Run the demo: first the clients, tap and embedded cluster, then the analysis and the report."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CLIENT_SECONDS = 180.0
 _CAPTURE_PREFIX = "demo"
 _REASON_LINES = 3
 _STAGE = "Clients talk to the cluster"
-_PLANTED_FAILURES = 1  # This frame is cut off on purpose.
+_PLANTED_FAILURES = 1  # This frame is deliberately truncated.
 # The releases of the demo's audit: the first release that removed versions, and its newest patch
 # release. The patch release reads JoinGroup 0 and 1 again (KAFKA-19444).
 RELEASES = ("4.0.0", "4.0")
@@ -53,7 +53,7 @@ class DemoTraffic:
 
     @property
     def failures(self) -> list[str]:
-        """The failures by client. It is empty if every client was successful."""
+        """The failures by client. The list is empty if every client was successful."""
         wrong = {
             "connections closed by an internal error": sum(tap.failures for tap in self.taps),
             "frames that were not captured": sum(tap.capture_failures for tap in self.taps),
@@ -78,7 +78,7 @@ class DemoOutcome:
 
     @property
     def failures(self) -> list[str]:
-        """The failures. It is empty if only the deliberately damaged frame did not decode."""
+        """The failures. The list is empty if only the deliberately damaged frame did not decode."""
         count = self.analysis.facts.totals.decode_failures
         if count == _PLANTED_FAILURES:
             return self.traffic.failures
@@ -93,9 +93,9 @@ def run_demo(
 ) -> DemoOutcome:
     """Run the whole demo, and write captures, tables and report to the directory ``out``.
 
-    ``memory`` is the memory of Java for the analysis. If a client fails, this is recorded in the
-    outcome, and everything else continues. Raises `FlexwireError` if the cluster, the tap or the
-    analysis cannot run at all.
+    ``memory`` is the Java memory for the analysis. A client's failure is recorded in the outcome,
+    and the demo continues. Raises `FlexwireError` if the cluster, the tap or the analysis cannot
+    run at all.
     """
     analyze = require("flexwire.spark.analyze").analyze
     traffic = record_traffic(out / "capture", progress=progress)
@@ -113,7 +113,7 @@ def run_demo(
 def record_traffic(directory: Path, *, progress: Progress = silent) -> DemoTraffic:
     """Start the cluster and the tap, run every client, and stop both.
 
-    The capture of an earlier demo in the directory is removed, recognized by the file names.
+    The capture of an earlier demo in the directory is removed. It is recognized by its file names.
     """
     for old in directory.glob(f"{_CAPTURE_PREFIX}-*.pcapng"):
         old.unlink()

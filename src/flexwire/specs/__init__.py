@@ -6,12 +6,12 @@ the report.
 
 Laws of these packages:
 
-- **A rule is one module.** The name of the module is the rule's id, and its docstring is the rule's
-  page, so a rule is easily found and cannot lack a page. `tests/check/test_docs.py`,
+- **A rule is one module.** The module's name is the rule's id, and the module's docstring is the
+  rule's page. A rule is therefore easy to find, and always has a page. `tests/check/test_docs.py`,
   `tests/check/test_rules.py`
-- **`cost` computes no size.** The reference writes both sides, or the column kernels return the
-  sizes that the reference would write. Each byte belongs to one field. `tests/cost/test_fields.py`,
-  `tests/cost/test_columns.py`
+- **`cost` computes no size.** The reference executor writes both sides, or the column kernels
+  return the sizes that the reference executor would write. Each byte belongs to one field.
+  `tests/cost/test_fields.py`, `tests/cost/test_columns.py`
 - **The guide's script compares nothing.** `guide/rows.py` compares versions, in the order of the
   page's rows, and the script shows the result. `tests/guide/test_changes.py`
 """

@@ -30,10 +30,10 @@ class AllowComment:
     """A comment that is addressed to flexwire, valid or not.
 
     ``verb`` is "allow" if the comment is valid. ``reason`` is empty if the comment contains no
-    reason. ``line`` is the line to which the comment applies: its own line if the line has other
-    text before the comment, otherwise the next line that has more than comments. ``line`` is 0 if
-    there is no such line. ``at`` is the position of the rule's id, or of the text that stands in
-    its place.
+    reason. ``line`` is the line to which the comment applies: its own line if other text precedes
+    the comment on this line, otherwise the next line that contains more than comments. ``line`` is
+    0 if there is no such line. ``at`` is the position of the rule's id, or of the text in the id's
+    place.
     """
 
     verb: str
@@ -44,7 +44,7 @@ class AllowComment:
 
     @property
     def allows(self) -> bool:
-        """True if the comment allows findings. A comment without a reason allows none."""
+        """True if the comment allows findings. A comment without a reason allows no findings."""
         return self.verb == "allow" and bool(self.reason)
 
 
@@ -66,7 +66,7 @@ def find_allow_comments(text: SpecText) -> tuple[AllowComment, ...]:
             continue
         at = text.position(match.start() + spoken.start("rule" if spoken["rule"] else "verb"))
         # If the last line with content is the comment's own line, the comment applies to this line.
-        # Otherwise it applies to the next one.
+        # Otherwise the comment applies to the next such line.
         place = bisect_right(filled, at.line)
         own = place > 0 and filled[place - 1] == at.line
         line = at.line if own else filled[place] if place < len(filled) else 0
@@ -78,7 +78,7 @@ def find_allow_comments(text: SpecText) -> tuple[AllowComment, ...]:
 
 
 def _filled_lines(text: str) -> list[int]:
-    """Return the numbers, counted from 1, of the lines that contain more than comments."""
+    """Return the line numbers, counted from 1, of the lines that contain more than comments."""
     without = _STRING_OR_COMMENT.sub(
         lambda match: match[0] if match[0][0] == '"' else _NOT_LINE_END.sub(" ", match[0]), text
     )

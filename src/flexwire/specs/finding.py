@@ -73,7 +73,7 @@ def window(line: str, column: int, width: int) -> tuple[str, int]:
 
 
 def _one_column_each(text: str) -> str:
-    """Return a line in which every character is one column wide, so that marks can be aligned."""
+    """Return a line in which every character takes one column, so that marks can be aligned."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
@@ -85,7 +85,7 @@ class RuleInfo(Protocol):
 
     @property
     def category(self) -> Enum:
-        """The rule's category. It has a name."""
+        """The rule's category, an enum member with a name."""
 
     @property
     def level(self) -> Level:
@@ -118,7 +118,7 @@ class Report:
 class RulePage:
     """A rule and its page.
 
-    The name of its module is its id, and the docstring of its module is its page.
+    The name of the rule's module is the rule's id, and the module's docstring is the rule's page.
     """
 
     module: str

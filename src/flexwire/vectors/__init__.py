@@ -3,12 +3,12 @@
 Without published bytes, the authors of a codec learn about its errors only from users. A package of
 vectors contains such bytes: every version of every message, with the result of Apache Kafka's own
 Java classes. `run_codec` starts any command, sends it one case per line on standard input, and
-judges one line of output per case. It knows no messages and decodes nothing, because the package
-has all the data for the comparison. `tools/vectors_package.py` builds the package.
+judges one line of output per case. The runner knows no messages and decodes nothing, because the
+package contains all the data for the comparison. `tools/vectors_package.py` builds the package.
 
 - `package` reads a package: its manifest, its files, and each `Vector`.
 - `process` communicates with the command, and limits time, lines and starts.
-- `judging` compares an answer with a vector, and has the classes of outcomes.
+- `judging` compares an answer with a vector, and defines the possible outcomes.
 - `running` sends each vector in each direction, and restarts the command after a fault.
 - `results` counts the verdicts by message and version, as text and as JSON.
 
@@ -16,8 +16,8 @@ Laws of this package (tests below `tests/`):
 
 - If a codec is silent, crashes, never stops writing or writes unrequested lines, the case fails,
   but the run always continues (`codec_vectors/test_running.py`).
-- If Kafka accepts bytes although the protocol does not require it, no reaction of a codec to these
-  bytes is a deviation (`codec_vectors/test_judging.py`).
+- If Kafka accepts bytes that the protocol does not require it to accept, no reaction of a codec to
+  these bytes is a deviation (`codec_vectors/test_judging.py`).
 - flexwire's own interpretation of the bytes is never used: this package imports no codec
   (`codec_vectors/test_running.py`).
 """

@@ -44,8 +44,8 @@ class Outcome(StrEnum):
     """The codec refused bytes that Apache Kafka accepts but would not write. This is only a remark.
     """
     OTHERWISE = "read otherwise"
-    """The codec read other content from bytes that Apache Kafka accepts but would not write. This
-    is only a remark."""
+    """The codec read different content from bytes that Apache Kafka accepts but would not write.
+    This is only a remark."""
     UNSUPPORTED = "unsupported"
     """The codec declares that it does not know the message or the version."""
     NOT_ASKED = "not asked"
@@ -145,8 +145,7 @@ def _hex_difference(vector: Vector, got: str, direction: Direction) -> Outcome |
     got = got.lower()
     if direction is Direction.DECODE_RECORDS:
         return "expected the content of the batches as json, got hex"
-    # If Kafka refuses to write the message that it read, the bytes that it read are the expected
-    # bytes.
+    # If Kafka refuses to write the message that it read, the bytes that Kafka read are expected.
     expected = vector.hex if vector.read is None else vector.hex[: 2 * vector.read]
     if isinstance(vector.written, str):
         expected = vector.written
@@ -237,7 +236,7 @@ def _by_tag(fields: Any) -> Any:
 
 
 def _is_same(expected: Any, got: Any) -> bool:
-    # In Python True equals 1, but in JSON it does not.
+    # In Python, True equals 1. In JSON, the two values differ.
     if isinstance(expected, bool) or isinstance(got, bool):
         return expected is got
     if isinstance(expected, int) and isinstance(got, str):

@@ -1,6 +1,7 @@
-"""A package of vectors: a directory with a manifest and files of JSON lines.
+"""A vector package: a directory with a manifest and files of JSON lines.
 
-The classes here define the format: `json_schema` makes the schema of the package from them.
+The classes here define the format: `json_schema` derives the schema of the package from these
+classes.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class Vector(
 
     @property
     def can_be_encoded(self) -> bool:
-        """True if a codec can be asked to encode it: it is valid, and Kafka writes these bytes."""
+        """True if a codec can be asked to encode the message, because Kafka writes these bytes."""
         is_plain = self.message is not None and not self.is_hostile and not self.decode_only
         return is_plain and self.written is UNSET
 
@@ -145,11 +146,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     format: int
     version: str
-    """The package's version: the release of Kafka, and a number that is counted from 1."""
+    """The package's version: the Kafka release, and a number that starts at 1."""
     kafka: str
-    """The release of Apache Kafka whose classes made or confirmed every case."""
+    """The release of Apache Kafka whose classes created or confirmed every case."""
     jars: dict[str, str]
-    """The SHA-256 of each jar of Kafka that was used, by its name."""
+    """The SHA-256 of each Kafka jar that was used, by the jar's name."""
     expected: dict[Expected, int]
     """The number of cases by expected result."""
     files: list[PackageFile]
@@ -223,7 +224,7 @@ def read_package(directory: Path | str | None = None) -> VectorPackage:
 
 
 def installed() -> Path:
-    """Return the directory of the package that pip installed. Raises `VectorsError` without one."""
+    """Return the directory of the package that pip installed. `VectorsError` if there is none."""
     spec = importlib.util.find_spec(INSTALLED)
     if spec is None or spec.origin is None:
         raise VectorsError(

@@ -1,7 +1,7 @@
 """A command that answers each line of its standard input with a line of standard output.
 
-Whatever the command does, `ask` ends: with a line, or with the fault that ended the command. One
-selector moves input, output and errors, so neither end can block the other.
+`ask` always ends: with a line, or with the fault that ended the command. One selector handles
+input, output and errors, so neither side can block the other.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class CodecProcess:
         return self._running is None and self.starts >= self._limits.starts
 
     def ask(self, line: bytes) -> bytes:
-        """Return the line with which the command answers a line. Both end with a line feed.
+        """Return the line with which the command answers a line. Both lines end with a line feed.
 
         Raises `CodecFaultError` for a fault. The command has then ended. Raises `VectorsError` if
         the command cannot be started.
@@ -166,7 +166,7 @@ class _Running:
         except BlockingIOError:
             return left
         except BrokenPipeError:
-            # The command has ended or is silent. Its output shows which of the two is the case.
+            # The command has ended or is silent. The command's output shows which case applies.
             left = left[:0]
         if not left:
             self._selector.unregister(self._in)

@@ -1,4 +1,4 @@
-"""The result of a run of a codec: counts by message and version, and each deviation."""
+"""The result of a codec run: counts by message and version, and each deviation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COLUMNS: Final = (
 
 
 class CodecResults:
-    """The verdicts of a run, counted. Deviations and remarks are kept completely."""
+    """The number of verdicts in a run. Deviations and remarks are kept in full."""
 
     def __init__(self, command: list[str], manifest: Manifest | None = None) -> None:
         self.command = command

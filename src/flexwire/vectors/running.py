@@ -32,7 +32,7 @@ def run_codec(
     Each vector is decoded. With ``encode``, valid messages are also encoded from their JSON. A
     fault affects only the case at which it happens. The command is then restarted, as often as
     ``limits`` allow. ``manifest`` identifies the vectors in the results. A package has its own
-    manifest. ``on_verdict`` is called with each verdict as soon as it is known.
+    manifest. ``on_verdict`` is called with each verdict as soon as the verdict is known.
 
     Raises `VectorsError` if the command cannot be started or a vector cannot be read.
     """

@@ -27,6 +27,6 @@ class DemoClient(Protocol):
 def load_client(name: str) -> DemoClient:
     """Return the client with that name.
 
-    Raises `FlexwireError` if the package that it needs is not installed.
+    Raises `FlexwireError` if the package that the client needs is not installed.
     """
     return cast("DemoClient", require(f"{__name__}.{name}"))

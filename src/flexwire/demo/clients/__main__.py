@@ -11,7 +11,7 @@ from flexwire.errors import FlexwireError
 
 
 def main(name: str, bootstrap: str) -> int:
-    """Run the client. If it cannot run at all, return 1 and print the reason to standard error."""
+    """Run the client. On total failure, return 1 and print the reason to standard error."""
     try:
         outcome = load_client(name).run(bootstrap)
     except FlexwireError as error:

@@ -29,7 +29,7 @@ _PRODUCERS = (
 
 
 def run(bootstrap: str) -> ClientOutcome:
-    """Produce with every compression, consume in groups and commit, and describe the cluster."""
+    """Produce with every compression type, consume in groups, commit, and describe the cluster."""
     ledger = OutcomeRecorder(
         "aiokafka",
         aiokafka.__version__,

@@ -1,4 +1,4 @@
-"""Run confluent-kafka (librdkafka): every compression, both kinds of group, and transactions."""
+"""Run confluent-kafka (librdkafka): all compression types, both kinds of groups, transactions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _CONSUMERS: tuple[tuple[str, str, tuple[str, ...], _Config], ...] = (
 
 
 def run(bootstrap: str) -> ClientOutcome:
-    """Produce, consume in groups and commit, and produce in transactions."""
+    """Produce, consume in groups, commit, and produce in transactions."""
     # librdkafka reports every broker that closes a connection, even at the end of the demo, so
     # these reports are ignored. Important problems are returned as errors.
     quiet = logging.getLogger("flexwire.demo.confluent")
@@ -69,7 +69,7 @@ def run(bootstrap: str) -> ClientOutcome:
 
 
 def _send(producer: Producer, batch: list[SampleRecord]) -> list[str]:
-    """Send records and wait. Return the records that the cluster refused."""
+    """Send records and wait. Return the errors of refused or unacknowledged records."""
     refused: list[str] = []
 
     def delivered(error: object, _message: Message) -> None:
@@ -121,7 +121,7 @@ def _consume(ledger: OutcomeRecorder, config: _Config, topics: tuple[str, ...]) 
         consumer.commit(asynchronous=False)
         assigned = consumer.assignment()
         committed = consumer.committed(assigned, timeout=_SECONDS)
-        # A partition without records has no committed offset, which appears as a negative number.
+        # A partition without records has no committed offset. The offset is then a negative number.
         total = sum(max(partition.offset, 0) for partition in committed)
         ledger.expect(
             total == len(read), f"{config['group.id']}: committed {total} of {len(read)} offsets"

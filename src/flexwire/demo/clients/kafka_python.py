@@ -27,7 +27,7 @@ _PAIRS: tuple[tuple[str, str, tuple[int, ...] | None, str | None], ...] = (
 
 
 def run(bootstrap: str) -> ClientOutcome:
-    """Produce and consume in a group, as clients of today and of 2018, 2017 and 2016."""
+    """Produce and consume in a group, as clients from today, 2018, 2017 and 2016."""
     ledger = OutcomeRecorder(
         "kafka-python", kafka.__version__, part="clients from today, 2018, 2017 and 2016"
     )
@@ -106,8 +106,8 @@ def _consume(
         until = time.monotonic() + _SECONDS
         while len(read) < _RECORDS and time.monotonic() < until:
             # `poll` returns only records that exist. If a client ends while the group answers, the
-            # client joins again. The group accepts it when its first session has expired, after
-            # almost a minute.
+            # client joins again. The group accepts the client when its first session has expired,
+            # after almost a minute.
             for records in consumer.poll(timeout_ms=int(_SECONDS * 1000)).values():
                 read.extend(
                     SampleRecord(record.topic, record.key, record.value, tuple(record.headers))

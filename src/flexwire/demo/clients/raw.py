@@ -1,9 +1,9 @@
 """Plain sockets and flexwire's own codec, for requests that no library sends.
 
-There are four clients. A future client sends a tagged field that is in no release in its request
-header. A client with old metadata asks the wrong broker, and gets the right broker in tagged
-fields. A client of 2013 uses version 0. The process of the last client ends while it writes a
-frame.
+There are four clients. A future client sends a tagged field that no release defines in its request
+header. A client with old metadata asks the wrong broker, and the response contains the right broker
+in tagged fields. A client from 2013 uses version 0. The process of the last client ends while it
+writes a frame.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class RawConnection(Closeable):
 
 
 def run(bootstrap: str) -> ClientOutcome:
-    """Send an unknown tag, a misdirected Fetch, requests of version 0, and a partial frame."""
+    """Send an unknown tag, a misdirected Fetch, version 0 requests, and a partial frame."""
     ledger = OutcomeRecorder("raw sockets", version("flexwire"), part=_PART)
     address = bootstrap.partition(",")[0]
     try:
@@ -137,7 +137,7 @@ def _topic_metadata(connection: RawConnection, **header: Any) -> dict[str, Any]:
 
 
 def _ask_the_wrong_broker(ledger: OutcomeRecorder, address: str) -> None:
-    """Fetch from a broker that is not the leader. The broker's response must name the leader.
+    """Fetch from a broker that is not the leader. The response must contain the leader.
 
     The leader must have the same address as in Metadata. With a tap, this is the tap's own address.
     Otherwise the next request would bypass the tap.

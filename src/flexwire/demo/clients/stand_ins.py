@@ -1,6 +1,7 @@
 """Plain sockets that send the requests of clients that are no longer in use.
 
-The clients connect to an old broker. Each of them produces another kind of evidence for an audit.
+The clients connect to an old broker. Each client produces a different kind of evidence for an
+audit.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The bench computes nothing itself. It shows the results of `lint`, `breaking`, `
 next to the reference executor's explanation of the bytes.
 
 The law of this package: the comparison of equal specs is empty, and the comparison of different
-specs names every message that differs (`tests/check/test_bench.py`).
+specs lists every message that differs (`tests/check/test_bench.py`).
 """
 
 from __future__ import annotations

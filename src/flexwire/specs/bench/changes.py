@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class VersionChange:
     """The changes in one version.
 
-    A version that both editions have is compared with itself, and ``beside`` is None, because
-    programs already use that version. A new version is compared with ``beside``, the version before
-    it. ``facts`` have a name, an old value and a new value.
+    A version that both editions contain is compared with itself, because programs already use that
+    version. ``beside`` is then None. A new version is compared with ``beside``, the version before
+    it. Each fact in ``facts`` consists of a name, an old value and a new value.
     """
 
     version: int
@@ -34,8 +34,8 @@ class VersionChange:
 def version_changes(old: GuideMessage | None, new: GuideMessage) -> Iterator[VersionChange]:
     """Yield the versions of ``new`` that differ from the version with which they are compared.
 
-    A new version without differences is yielded too. A version without a version to compare it with
-    is left out.
+    A new version without differences is yielded too. A new version without a preceding version is
+    left out.
     """
     by_number = {} if old is None else old.by_number
     for number in new.numbers:
@@ -52,7 +52,7 @@ def version_changes(old: GuideMessage | None, new: GuideMessage) -> Iterator[Ver
 
 
 def added_versions(old: GuideMessage, new: GuideMessage) -> Versions:
-    """Return the versions that only ``new`` has."""
+    """Return the versions that only ``new`` contains."""
     return Versions.of(set(new.numbers) - set(old.numbers))
 
 

@@ -79,7 +79,7 @@ class MessageDifference:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseBreaks:
-    """The findings of new specs for a release, and how many of them the old specs also have."""
+    """The findings of new specs for a release, and the number that the old specs share."""
 
     release: str
     findings: tuple[Finding, ...]
@@ -92,8 +92,8 @@ class SpecComparison:
 
     ``breaking`` contains the findings of `schema breaking` against the old specs. ``lint`` contains
     the findings of `schema lint` that the old specs do not have, and ``lint_as_before`` counts the
-    others. Both are None for a release of the catalog, which has no texts. ``releases`` compares
-    the changed messages with each final release, oldest first.
+    others. Both are None for a release of the catalog, which contains no spec files. ``releases``
+    compares the changed messages with each final release, oldest first.
     """
 
     old_name: str
@@ -106,7 +106,7 @@ class SpecComparison:
 
     @cached_property
     def breaks(self) -> bool:
-        """True if the change breaks something."""
+        """True if the change is breaking."""
         return bool(self.breaking)
 
 
@@ -115,8 +115,8 @@ def compare_specs(
 ) -> SpecComparison:
     """Compare two inputs: files, directories, jars, ``REV:PATH``, or ``release:NAME``.
 
-    The changed messages are also compared with ``releases``, or with all final releases if it is
-    None. Raises `SpecError` for an input that cannot be read or laid out.
+    The changed messages are also compared with ``releases``, by default all final releases. Raises
+    `SpecError` for an input that cannot be read or laid out.
     """
     old_editions, _ = _read(old, mode)
     new_editions, texts = _read(new, mode)
@@ -236,7 +236,7 @@ def _own(edition: Edition, version: int) -> Any:
 
 
 def _vectors(edition: Edition, version: int) -> Iterator[str]:
-    """Yield a message of defaults and a filled one, as lines that `schema cost --vectors` reads."""
+    """Yield a message of defaults and a filled message, as lines for `schema cost --vectors`."""
     kind = message_of(_own(edition, version))
     for case, sample in (("defaults", kind()), ("all fields", filled_message(kind, version))):
         facts = {
@@ -254,7 +254,7 @@ def _breaking(old: Editions, new: Editions, texts: Mapping[str, SpecText], mode:
 
 
 def _new_lint(old: str, new: str, mode: Mode) -> tuple[tuple[Finding, ...] | None, int | None]:
-    """Return the findings that only the new specs have, and the number that both have."""
+    """Return the findings that only the new specs have, and the number of shared findings."""
     if new.startswith(RELEASE):
         return None, None
     findings = lint(read_sources([new]), Config(mode=mode)).findings

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
 
 MOST_SHOWN: Final = 60
-"""The largest number of messages whose changes the page and the Markdown show. The table names all
+"""The largest number of messages whose changes the page and the Markdown show. The table lists all
 messages.
 """
 
@@ -39,7 +39,7 @@ _BYTES_IN_A_LINE: Final = 16
 
 
 def verdicts(comparison: SpecComparison) -> Iterator[tuple[bool, str]]:
-    """Yield the sentences that answer a reviewer's first questions, and whether each is bad."""
+    """Yield sentences that answer a reviewer's first questions, and whether each is bad news."""
     old, count = printable(comparison.old_name), len(comparison.breaking)
     if count:
         yield True, f"The change is breaking: {plural(count, 'finding')} against {old}."
@@ -86,7 +86,7 @@ def change_title(change: VersionChange) -> str:
 
 
 def sizes(before: ByteExample | None, after: ByteExample | None) -> tuple[str, str]:
-    """Return the bytes of a message of defaults and of a filled one, old and new."""
+    """Return the old and new sizes of a message of defaults and of a filled message."""
     pairs = []
     for size in (lambda example: example.default_size, lambda example: len(example.data)):
         both = ["none" if example is None else f"{size(example):,}" for example in (before, after)]

@@ -1,4 +1,4 @@
-"""Find the breaking changes of a message spec, each change once for all its versions.
+"""Find the breaking changes of a message spec. Each change is reported once, with all versions.
 
 Old messages are matched with new messages, and some old messages may be missing. A message counts
 as removed only if the new input would have to contain it. Only the given input is compared: if one
@@ -157,7 +157,7 @@ def _by_key(old: Editions, new: Editions) -> Iterator[tuple[str, Edition | None]
 
     API keys of requests are unique in all of Kafka. Each module numbers its records separately. If
     any directories have messages in common, two records therefore match only if their own
-    directories do.
+    directories have messages in common.
     """
     by_key = defaultdict(list)
     for name, edition in new.items():
@@ -214,7 +214,7 @@ class _Scope:
         self.roots = {before.root for before, after in shared if _holds(after, before)}
 
     def would_have(self, place: SpecOrigin) -> bool:
-        """Return whether the new side would have a message of this place."""
+        """Return whether the new side would contain a message from this place."""
         return (
             self.everything
             or place.given is InputKind.FILE
@@ -230,7 +230,7 @@ def _holds(after: SpecOrigin, before: SpecOrigin) -> bool:
 
 
 def without_unstable(editions: Mapping[str, Edition]) -> dict[str, Edition]:
-    """Return the messages by name, without the versions that their requests call unstable.
+    """Return the messages by name, without the versions that their requests mark as unstable.
 
     A response without its request is returned unchanged, because the unstable version is unknown.
     """

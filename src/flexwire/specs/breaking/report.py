@@ -43,12 +43,12 @@ def compare(
     *,
     unstable: bool = False,
 ) -> Report:
-    """Compare all messages of the old set with those of the new set, by the named rules.
+    """Compare the messages of the old and new sets by the given rules.
 
-    ``texts`` are the texts of the new specs. Comments in these texts allow the findings that they
-    name. Messages that only the new set has cause no findings. Changes of a version that the old
-    set calls unstable are only counted, unless ``unstable`` is true. Raises `SpecError` for a spec
-    that cannot be laid out.
+    ``texts`` are the texts of the new specs. Comments in these texts allow findings of the rules in
+    the comments. Messages that exist only in the new set cause no findings. Changes of a version
+    that the old set marks as unstable are only counted, unless ``unstable`` is true. Raises
+    `SpecError` for a spec that cannot be laid out.
     """
     everything = _compare(old, new, texts, rules, config)
     stable = without_unstable(old)

@@ -50,15 +50,15 @@ class BreakingRule(RulePage):
 
     @property
     def level(self) -> Level:
-        """The severity of a finding. Misread bytes are an error, everything else is a warning."""
+        """The severity of a finding. Misread bytes are an error. All other changes are warnings."""
         return "error" if self.category is Breaks.WIRE else "warning"
 
 
 def became_a_record(old: MessageSpec, new: MessageSpec) -> bool:
     """Return whether data became the key or value of a coordinator's record, or vice versa.
 
-    The writer of data decides what comes before it, and coordinators wrote the same before and
-    after this change. Source: the specs of Kafka 4.0 and 4.1.
+    The writer of data decides which bytes precede the data, and coordinators wrote the same bytes
+    before and after this change. Source: the specs of Kafka 4.0 and 4.1.
     """
     kinds = {old.type, new.type}
     return len(kinds & _COORDINATORS) == 1 and kinds - _COORDINATORS == {MessageType.DATA}
@@ -85,7 +85,7 @@ def has_other_default(old: StructureMember, new: StructureMember) -> bool:
 
 
 def default_text(member: StructureMember) -> str:
-    """Return a default as words for a sentence."""
+    """Return a default in the words of a sentence."""
     default = member.field.default
     if isinstance(default, bool):
         return str(default).lower()

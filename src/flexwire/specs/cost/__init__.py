@@ -1,7 +1,8 @@
-"""Measure the cost or saving of changed specs or of another encoding, for messages that were sent.
+"""Measure the cost or saving of changed specs, or of another encoding, for captured messages.
 
-Every message is read once. The message is then written as the old side and as the new side would
-write it, and the bytes are compared. The reference executor does both, and reports the field of
-each byte. `meter` measures single messages, and `columns` measures whole tables of frames without
-writing a byte. `formats` prints the result. `flexwire.schema` knows the meaning of a spec.
+Every message is read once. The message is then written as both the old side and the new side would
+write the message, and the bytes are compared. The reference executor reads and writes the messages,
+and reports the field of each byte. `meter` measures single messages, and `columns` measures whole
+tables of frames without writing a byte. `formats` prints the result. `flexwire.schema` knows the
+meaning of a spec.
 """

@@ -3,7 +3,8 @@
 `CostMeter` measures message by message and field by field. This module measures millions of
 complete frames, or a sample of them. It writes no bytes and creates no objects, because
 `message_sizes` returns the size that the reference would write. Record batches are not in the
-table. They have the same bytes in every encoding, so placeholders of the same size replace them.
+table. Their bytes are the same in every encoding, so placeholders of the same size replace the
+batches.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ FRAME_SIZES: Final = pa.schema(
         ("has_error", pa.bool_()),
     ]
 )
-"""For each frame: its size in each encoding, and whether an error code in the frame is not 0."""
+"""The size of each frame in each encoding, and whether an error code in the frame is not 0."""
 NEEDED: Final = (
     "api_key",
     "body_version",
@@ -126,7 +127,7 @@ def _measure_rows(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _layout(message: str, version: int | None, encoding: Encoding) -> int | None:
-    """Return a key that is equal for two encodings that write a version in the same way."""
+    """Return a key that is equal for encodings with the same layout of a version."""
     try:
         return None if version is None else id(schemas_of(message).schema(version, encoding))
     except FlexwireError:
@@ -169,7 +170,7 @@ def _with_sent_client(message: str, rows: pa.RecordBatch, body: pa.StructArray) 
 
     A client may send its id only once on a connection (KIP-1313). ``client_id`` in ``rows`` is the
     id of the connection, and no column has the client instance id of the header. Each of these ids
-    takes bytes, so the size of the frame shows which of them the header contains.
+    takes bytes, so the size of the frame shows which ids the header contains.
     """
     if catalog().entry(message).type is not MessageType.REQUEST:
         return rows
@@ -275,7 +276,7 @@ def _with_error_tags(
 @per_catalog
 @lru_cache(maxsize=4096)
 def _find_error_tagged(message: str, version: int) -> _ErrorTaggedVersion | None:
-    """Return a version with tagged errors, or None if it has no errors."""
+    """Return a version with tagged errors, or None if the version has no errors."""
     old = bundled_specs()
     named = (message, None, None)
     edition = old.find(named)
@@ -308,7 +309,7 @@ def _tagged_sizes(
 
 
 def _any_set(body: pa.StructArray, codes: tuple[tuple[str, ...], ...]) -> pa.BooleanArray:
-    """Return for each row whether one of the codes is not 0. Null if the row has no code."""
+    """Return for each row whether one of the codes is not 0. A row without a code is null."""
     seen, is_set = np.zeros(len(body), bool), np.zeros(len(body), bool)
     for steps in codes:
         values, rows = body, np.arange(len(body))
@@ -352,7 +353,7 @@ def fitted(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _stand_ins(sizes: pa.Int64Array) -> pa.BinaryArray:
-    """Return values of these sizes, or null for null. They are zeros that are never accessed."""
+    """Return values of these sizes, or null for null. The zeros are never accessed."""
     ends = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(sizes.fill_null(0).to_numpy(zero_copy_only=False), out=ends[1:])
     valid = None

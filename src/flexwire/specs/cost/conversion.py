@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Field
     from flexwire.wire.tags import TagForm
 
-    # The attributes that have another name in the new structure, by the names of both structures.
+    # The attributes with another name in the new structure, by the names of both structures.
     Renames = Mapping[tuple[str, str], Mapping[str, str]]
     _Steps = tuple[str, ...]
 
@@ -76,9 +76,9 @@ class MatchedField(NamedTuple):
 
 
 def matched(old: Schema, new: Schema, renamed: Renames) -> Iterator[MatchedField]:
-    """Yield every field that both schemas have, at any depth. ``form`` belongs to the new side.
+    """Yield every field that both schemas contain, at any depth. ``form`` belongs to the new side.
 
-    Raises `SpecError` for a message of more than 100,000 fields.
+    Raises `SpecError` for a message with more than 100,000 fields.
     """
     pending: list[tuple[Schema, Schema, _Steps, _Steps, _Steps]] = [(old, new, (), (), ())]
     count = 0
@@ -125,8 +125,8 @@ class ValueConverter:
         """Return the value with the fields of the new schema.
 
         ``lost`` counts, by path, the values that differ from the default of their field and have no
-        field in the new schema. If the new field cannot hold a value, the value is kept, and an
-        error is raised when it is written.
+        field in the new schema. If the new field cannot hold a value, the value is kept, and
+        writing the value raises an error.
         """
         if self._is_same:
             return value

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NewestRequests:
-    """The number of compared requests, and of those in the newest version of the old specs.
+    """The number of compared requests, and of requests in the newest version of the old specs.
 
     Requests that begin a connection (ApiVersions, SASL) and unstable versions are not counted.
     """
@@ -46,7 +46,7 @@ def newest_requests(meter: CostMeter) -> NewestRequests:
 
 
 def newest_sentence(counts: NewestRequests) -> str:
-    """Return a sentence about these requests, or an empty string if there are none.
+    """Return a sentence about these requests, or an empty string if there are no requests.
 
     >>> newest_sentence(NewestRequests(200, 50))
     '50 of 200 requests (25.0 %) use the newest version: only their senders benefit from newer ones'
@@ -214,7 +214,7 @@ _LEAST_WIDTH = 12
 
 
 def to_text(meter: CostMeter, question: str, *, width: int, whole: bool) -> str:
-    """Return the tables. ``width`` is that of the terminal, and ``whole`` shows every line.
+    """Return the tables. ``width`` is the terminal's width, and ``whole`` shows every line.
 
     A name that is too long is shortened in the middle.
     """

@@ -40,10 +40,10 @@ Kafka."""
 
 
 class VersionChoice(Enum):
-    """The versions at which messages are compared.
+    """The versions in which messages are compared.
 
-    SENT compares each message at its own version, but the newest version of the old specs with the
-    newest version of the new specs. NEWEST compares each message at the newest version of both
+    SENT compares each message in its own version, but the newest version of the old specs with the
+    newest version of the new specs. NEWEST compares each message in the newest version of both
     sides. UPGRADE compares each message as sent with the newest version of the new side.
     """
 
@@ -55,7 +55,7 @@ class VersionChoice(Enum):
 class SentMessage(NamedTuple):
     """A message as it was sent, in Kafka's encoding.
 
-    The header is missing if it came without one.
+    ``header`` is None if the message came without a header.
     """
 
     name: str
@@ -76,7 +76,7 @@ class ComparisonSide:
 
 @dataclass(slots=True)
 class SizePair:
-    """The sizes of the same part on both sides, one of each for every message."""
+    """The sizes of the same part on both sides, with one size of each side for every message."""
 
     old: Sizes = field(default_factory=Sizes)
     new: Sizes = field(default_factory=Sizes)
@@ -270,7 +270,7 @@ class CostMeter:
         return old.spec.valid_versions.highest
 
     def _refuse(self, sent: SentMessage, what: str, error: CodecError) -> None:
-        # With indexes and tags in its path, each refusal would be a different reason.
+        # With indexes and tags in the path, each refusal would count as a different reason.
         path = _INDEX.sub("[]", error.path) or "the message"
         example = "" if carries_credentials(sent.name) else error.reason
         self.leave_out(f"{sent.name} {sent.version}", f"{what}: {path}", len(sent.body), example)
@@ -335,7 +335,7 @@ def _under(paths: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, int]
 
 
 def _renamed(old: Edition, version: int, new: Edition, new_version: int) -> Renames:
-    # At a version of both sides only names can differ, unless the change breaks the version.
+    # In a version of both sides, only names can differ, unless the change breaks the version.
     valid = new.spec.valid_versions
     shared = version if version in valid else new_version
     if old.at(version) is new.at(shared):

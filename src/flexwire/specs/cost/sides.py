@@ -62,7 +62,7 @@ class SideSpecs:
         return self._editions[name]
 
     def schema(self, edition: Edition, version: int, encoding: Encoding) -> Schema:
-        """Return the schema of one version. Raises `SpecError` if it cannot be laid out."""
+        """Return the schema of a version. Raises `SpecError` if the version cannot be laid out."""
         spec = edition.at(version)
         key = (spec, version, encoding)
         if key not in self._schemas:
@@ -74,8 +74,8 @@ class SideSpecs:
     ) -> tuple[Edition, int] | str:
         """Return the message that replaces an old one, and its version, or why there is none.
 
-        The version stays the same. It becomes the newest version if the old version was the newest
-        of its specs, or if ``newest`` is true.
+        The version remains the same. It becomes the newest version if the old version was the
+        newest version in its specs, or if ``newest`` is true.
         """
         new = self.find(named)
         if new is None:
@@ -96,9 +96,9 @@ def bundled_specs() -> SideSpecs:
 class ErrorTaggedSpecs(SideSpecs):
     """The old specs with an added version in which the errors of an RPC are tagged.
 
-    The KIP adds one new version to each RPC, after its newest version. Traffic has many versions.
-    Here each version therefore has a next version with the same fields, which differs only in the
-    tagged errors.
+    The KIP adds one new version to each RPC, after the RPC's newest version. Traffic has many
+    versions. Here each version therefore gets a next version with the same fields, in which only
+    the errors differ: they are tagged.
     """
 
     def __init__(self, old: SideSpecs, mode: Mode = "strict") -> None:
@@ -135,7 +135,7 @@ class ErrorTaggedSpecs(SideSpecs):
 
 
 def single_version(spec: MessageSpec, version: int) -> MessageSpec:
-    """Return a spec with only one version, in which each field is as in the given version.
+    """Return a spec with only one version, with the fields of the given version.
 
     >>> from flexwire.schema.catalog import catalog
     >>> fetch = single_version(catalog().entry("FetchRequest").spec(12), 12)

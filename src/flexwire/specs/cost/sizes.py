@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Sizes:
-    """Numbers of bytes. They may be negative. Equal numbers are stored once, with a count.
+    """Numbers of bytes. Sizes may be negative. Equal numbers are stored once, with a count.
 
     >>> sizes = Sizes([4, 8, 8])
     >>> sizes.count, sizes.total, sizes.least, sizes.median, sizes.most
@@ -80,11 +80,11 @@ class Sizes:
 
 
 TAGGED_FIELDS = "_taggedFields"
-"""The name under which bytes of a structure's tagged fields are counted if they belong to no field.
+"""The name under which bytes of a structure's tagged fields are counted if no field contains them.
 """
 UNKNOWN = "_unknownTaggedFields"
 
-# Bytes that begin or end the tagged fields. Other bytes there come before a field's value.
+# Bytes that begin or end the tagged fields. Other bytes there precede a field's value.
 _OF_THE_STRUCTURE = frozenset({"tagged field count", "end of optional fields"})
 
 
@@ -102,7 +102,7 @@ def field_path(steps: tuple[str, ...]) -> str:
 
 
 class _SizingReader(Reader):
-    """Count the bytes of each field. A tag and its size belong to the field after them."""
+    """Count the bytes of each field. A tag and its size belong to the field that follows."""
 
     __slots__ = ("_ahead", "_depth", "sizes")
 
@@ -137,9 +137,9 @@ class _SizingReader(Reader):
 def read_sizes(schema: Schema, data: bytes) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the value of exactly one message, and the bytes of each field by path.
 
-    The sizes add up to the size of ``data``. The length of an array counts as part of the array.
-    The elements do too, unless they are structures. The count of tagged fields counts as part of
-    the structure, under `TAGGED_FIELDS`. Raises `DecodeError`.
+    The sizes add up to the size of ``data``. The length of an array counts as part of the array. So
+    do the elements, unless they are structures. The count of tagged fields counts as part of the
+    structure, under `TAGGED_FIELDS`. Raises `DecodeError`.
     """
     reader = _SizingReader(data)
     value = schema.read(reader)

@@ -1,4 +1,4 @@
-"""Fields that were mandatory and are now tagged: how often they are set, and at which cost.
+"""Fields that were mandatory and are now tagged: how often they are set, and at what cost.
 
 A tagged field is not written while it has its default, which saves its bytes each time. A field
 that is set costs a tag and a size. The break-even share is the share of set values at which the
@@ -53,7 +53,7 @@ class NewlyTaggedField:
         return values, set_
 
     def default_size(self) -> int:
-        """Return the size of the default in a mandatory field, or 0 if it cannot be written."""
+        """Return the size of the default in a mandatory field, or 0 for an unwritable default."""
         try:
             return len(_written(self.at.old.type, self.at.new.default))
         except EncodeError:
@@ -61,7 +61,7 @@ class NewlyTaggedField:
             return 0
 
     def stand_in_cost(self) -> int | None:
-        """Return by how many bytes a small value grows, or None for a type without such a value."""
+        """Return the growth of a small value in bytes, or None for a type without small values."""
         field = self.at.new
         value = _STAND_INS.get(type(field.type))
         if value is None or field.tag is None:
@@ -72,7 +72,7 @@ class NewlyTaggedField:
 
 @dataclass(slots=True)
 class Share:
-    """The use of such a field: its values, the number of set values, and their bytes."""
+    """The use of a newly tagged field: its values, the number of set values, and their bytes."""
 
     field: NewlyTaggedField
     values: int = 0

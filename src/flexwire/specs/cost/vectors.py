@@ -40,8 +40,8 @@ def _rebuild(reason: str, source: str, line: int) -> VectorError:
 def read_vectors(path: Path) -> Iterator[SentMessage]:
     """Read messages, one per line: ``{"message": "FetchRequest", "version": 12, "hex": "…"}``.
 
-    The bytes are the message without its header. Other keys and empty lines are ignored. The file
-    may be compressed with gzip. Raises `VectorError`.
+    The bytes contain the message without its header. Other keys and empty lines are ignored. The
+    file may be compressed with gzip. Raises `VectorError`.
     """
     number = 0
     try:

@@ -2,8 +2,8 @@
 
 The guide shows the content of each message on the wire, the versions and releases that have the
 message, and the changes. `messages` lays out every version of every message and finds the releases
-that have it. `rows` turns a version into the rows of a table, and finds the steps from the rows of
-one version to those of another. A page contains these steps, so that it can compare any two
+that have the version. `rows` turns a version into the rows of a table, and finds the steps from the
+rows of one version to those of another. A page contains these steps, so that it can compare any two
 versions. `site` writes the files, with the search index. `flexwire.schema` decides the layout of a
 version.
 """

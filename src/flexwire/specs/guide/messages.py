@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flexwire.schema.catalog import Catalog, CatalogEntry
     from flexwire.schema.spec import MessageSpec, MessageType
 
-# Every version is compared with every other one. After 14 years, Kafka's highest version is 19.
+# Every version is compared with every other one. Kafka's highest version, after 14 years, is 19.
 MOST_VERSIONS = 100
 
 
@@ -45,9 +45,10 @@ class Layout:
 class Support:
     """The releases that have a version, oldest first, in runs of consecutive releases.
 
-    ``otherwise`` are releases whose version of this number has other bytes or names. If no release
-    has this version or a higher one, ``after`` is the newest release with the message: a later
-    release will be the first to have the version. Otherwise ``after`` is empty.
+    ``otherwise`` are releases in which the version with this number has a different layout or
+    different names. If no release has this version or a higher one, ``after`` is the newest release
+    with the message: a later release will be the first to have the version. Otherwise ``after`` is
+    empty.
     """
 
     runs: tuple[tuple[str, ...], ...]
@@ -71,7 +72,7 @@ class Support:
 class MessageVersion:
     """One version of a message.
 
-    ``header`` is the version of its header, or None if it has no header.
+    ``header`` is the version of its header, or None if the message has no header.
     """
 
     number: int
@@ -84,7 +85,7 @@ class MessageVersion:
 
 @dataclass(frozen=True)
 class GuideMessage:
-    """A message with all its versions, lowest first. ``group`` is its heading in the index."""
+    """A message with all its versions, lowest first. ``group`` is the heading in the index."""
 
     name: str
     type: MessageType
@@ -116,7 +117,7 @@ class GuideMessage:
         }
 
     def has(self, number: int, path: str) -> bool:
-        """Return whether a version has the field."""
+        """Return whether a version contains the field."""
         return path in self.paths[number]
 
     @property
@@ -152,10 +153,10 @@ def bundled_messages(bundled: Catalog) -> list[GuideMessage]:
 def own_messages(editions: Mapping[str, Edition]) -> list[GuideMessage]:
     """Return the messages of your own specs. Messages without versions are left out.
 
-    A release of the catalog supports a version if its version of the same number has the same
-    bytes. The message must be the request or response of the same api key, or have the same name.
-    Raises `SpecError` for a spec that cannot be laid out, and for a spec that is too large for a
-    guide.
+    A release in the catalog supports a version if the release's version with the same number has
+    the same layout. The message must be the request or response of the same api key, or have the
+    same name. Raises `SpecError` for a spec that cannot be laid out, and for a spec that is too
+    large for a guide.
     """
     messages = []
     for edition in editions.values():

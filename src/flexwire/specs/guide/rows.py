@@ -67,7 +67,7 @@ class CharacterBudget:
         self.left = left
 
     def take(self, row: FieldRow) -> None:
-        """Subtract the characters of a field. Raises `SpecError` if too few are left."""
+        """Subtract the characters of a field. Raises `SpecError` if too few characters are left."""
         self.left -= _ROW + len(row.path) + len(row.default) + len(row.about)
         if self.left < 0:
             reason = f"the fields of all versions together take more than {LARGEST:,} characters"
@@ -146,7 +146,7 @@ def _properties(field: Field, spec: FieldSpec) -> Iterator[str]:
 def _default(value: Any) -> str:
     """Return a default as JSON. The only default that a spec can give bytes is empty."""
     if isinstance(value, uuid.UUID):
-        # In base64url, the zero UUID is the same letter 22 times.
+        # In base64url, the zero UUID consists of the same letter 22 times.
         if value == ZERO_UUID:
             return "zero uuid"
         value = uuid_text(value)
@@ -162,7 +162,7 @@ StepKind = Literal["same", "changed", "added", "removed"]
 
 @dataclass(frozen=True, slots=True)
 class RowStep:
-    """The change of a field. ``old`` and ``new`` are its positions, or None if it is missing.
+    """The change of a field. ``old`` and ``new`` are its positions. A missing field has None.
 
     ``aspects`` contains the `ASPECTS` that changed. A field that moved counts as removed and added.
     """
@@ -184,8 +184,8 @@ class RowStep:
 def steps(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[RowStep]:
     """Return the steps from the old fields to the new ones, in order.
 
-    Every field of both versions is in one step. Fields are matched by path, and as many as possible
-    keep their order.
+    Every field of both versions is in exactly one step. Fields are matched by path, and as many as
+    possible keep their order.
     """
     row_steps = []
     next_old = next_new = 0

@@ -172,7 +172,7 @@ def changed_facts(
 
 
 def first_appearance(message: GuideMessage, row: FieldRow, oldest: str) -> str:
-    """Return the version that added a field, with the first release that has it.
+    """Return the version that added a field, with the first release with this version.
 
     The result is empty if the ``oldest`` known release already has the field, or if no release has
     it. A version above the versions of the newest release will appear in a later release.
@@ -210,10 +210,10 @@ def word(row: FieldRow, aspect: str) -> str:
 def comparisons(message: GuideMessage) -> dict[str, object]:
     """Return the data with which a page's script compares any two versions.
 
-    ``layouts`` numbers the layout of each version. ``steps`` has, under "old-new", the steps
-    between two layouts that change something: the place in the old table and in the new table (-1
-    for none), and the aspects as bits. ``facts`` contains the changed facts between two numbers of
-    ``states``.
+    ``layouts`` contains the number of each version's layout. ``steps`` contains, under "old-new",
+    the steps between two layouts that change something: the place in the old table and in the new
+    table (-1 for none), and the aspects as bits. ``facts`` contains the changed facts between two
+    numbers of ``states``.
     """
     layouts = _numbered([_aspects(version) for version in message.versions])
     states = _numbered([facts(version, message) for version in message.versions])
@@ -269,7 +269,7 @@ def write_index(pages: Sequence[GuidePage], mark: str) -> str:
     """Write the index as a script, because a page that is opened as a file can load only scripts.
 
     A page is [title, kind, api key or -1, path, versions, names of messages]. A field is [path,
-    type, number of its page, place on the page], as in the highest version that has it.
+    type, number of its page, place on the page], as in the highest version with this field.
     """
     entries: dict[str, list[list[object]]] = {
         "pages": [
@@ -315,7 +315,7 @@ def _fields(message: GuideMessage) -> Iterator[tuple[FieldRow, str]]:
 MARK = "Written by `flexwire schema docs`; do not edit."
 """The first line of every file.
 
-It allows a later run to recognize the files that the guide wrote.
+This line allows a later run to recognize the files that the guide wrote.
 """
 
 
@@ -383,7 +383,7 @@ def _write(environment: Environment, template: str, view: dict[str, Any]) -> str
 
 
 def _shorten(name: str) -> str:
-    """Shorten a foreign name. It may be long, and each row of a client's fields contains it."""
+    """Shorten a foreign name, which may be long and is repeated in each row of a client."""
     text: str = safe(name, TEXT_LIMIT)
     return text
 
@@ -416,7 +416,7 @@ def _index(pages: Sequence[GuidePage], releases: Sequence[str]) -> dict[str, Any
 def _data(page: GuidePage) -> str:
     """Return the data for a page's script.
 
-    A "<" in the data could end the element around it, so it is escaped.
+    A "<" in the data could end the surrounding element, so this character is escaped.
     """
     text = json.dumps([comparisons(message) for message in page.messages], separators=(",", ":"))
     return text.replace("<", "\\u003c")
@@ -425,7 +425,7 @@ def _data(page: GuidePage) -> str:
 def _namesakes(pages: Sequence[GuidePage], page: GuidePage) -> list[GuidePage]:
     """Return other pages with the same API key.
 
-    They exist because an API key may change its name.
+    Such pages exist because the name of an API key may change.
     """
     if page.first.api_key is None or not page.first.is_api:
         return []

@@ -48,8 +48,8 @@ class Senders(NamedTuple):
 class VersionTraffic:
     """The use of one version of a message: its senders, and its fields by path.
 
-    ``fields`` lacks fields that the tables do not contain. For records, the tables contain only
-    sizes.
+    ``fields`` does not contain fields that are missing from the tables. For records, the tables
+    contain only sizes.
     """
 
     messages: int
@@ -64,7 +64,7 @@ class GuideTraffic:
     sent: dict[tuple[str, int], VersionTraffic]
 
     def of(self, message: str, version: int) -> VersionTraffic | None:
-        """Return the traffic of a version, or None if there was none."""
+        """Return the traffic of a version, or None if there was no traffic."""
         return self.sent.get((message, version))
 
 
@@ -89,7 +89,7 @@ def read_traffic(analysis: str | Path) -> GuideTraffic:
 
 
 class _VersionCounts:
-    """Counts of one version: its messages by client, and the senders of each field."""
+    """The counts of one version: its messages by client, and the senders of each field."""
 
     def __init__(self) -> None:
         self.messages: Counter[str] = Counter()
@@ -131,7 +131,7 @@ def _by_version(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
 
 
 def _schema(name: str, version: int) -> Schema | None:
-    """Return the schema of a version, or None if the catalog does not have it."""
+    """Return the schema of a version, or None if the catalog does not contain the version."""
     try:
         return resolve(catalog().entry(name).spec(version), version)
     except (UnknownMessageError, SpecError):
@@ -165,7 +165,7 @@ def _sent_fields(
 
 
 def _is_sent(column: pa.Array, field: Field) -> NDArray[np.bool_]:
-    """Return where a column differs from the default of the field."""
+    """Return, for each row, whether a column differs from the default of the field."""
     valid = pc.is_valid(column)
     if pa.types.is_struct(column.type):
         return _flags(valid)
@@ -179,7 +179,7 @@ def _is_sent(column: pa.Array, field: Field) -> NDArray[np.bool_]:
 
 
 def _plain(default: Any) -> Any:
-    """Return a default as it is in the tables, where a UUID is text in Kafka's form."""
+    """Return a default in the form of the tables, where a UUID is text in Kafka's form."""
     return uuid_text(default) if isinstance(default, uuid.UUID) else default
 
 

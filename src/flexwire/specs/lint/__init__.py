@@ -2,9 +2,9 @@
 
 Kafka's generator stops at its first complaint, or writes Java that does not compile. Here a spec is
 read as far as possible, and every rule checks the part that could be read. All findings are
-reported together, each with its line and column. A rule is a file: its name is the rule's id, and
-its docstring is the rule's page, with an example that a test runs. `lint` runs `rules` over one set
-of specs. `flexwire.specs.breaking` compares an old set with a new one by its own rules. `config`
-and `flexwire.specs.allow_comments` decide which findings not to report, and `formats` prints the
-others. `flexwire.schema` reads specs, and decides what they mean on the wire.
+reported together, each with its line and column. A rule is a file: the file's name is the rule's
+id, and the docstring is the rule's page, with an example that a test runs. `lint` runs `rules` over
+one set of specs. `flexwire.specs.breaking` compares an old set with a new one by its own rules.
+`config` and `flexwire.specs.allow_comments` decide which findings not to report, and `formats`
+prints the others. `flexwire.schema` reads specs, and decides what they mean on the wire.
 """

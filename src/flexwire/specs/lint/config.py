@@ -82,7 +82,7 @@ class Config:
 def find_config(start: Path) -> Path | None:
     """Return the nearest configuration file in ``start`` and the directories above it.
 
-    It is a `flexwire.toml`, or a `pyproject.toml` with a table for flexwire.
+    The file is a `flexwire.toml`, or a `pyproject.toml` with a table for flexwire.
     """
     for directory in (start.absolute(), *start.absolute().parents):
         if (own := directory / "flexwire.toml").is_file():
@@ -117,7 +117,7 @@ def read_config(path: Path, of: Ruleset = LINT) -> Config:
 def choose(
     use: Iterable[str], leave_out: Iterable[str], where: str = "", of: Ruleset = LINT
 ) -> frozenset[str]:
-    """Return the ids of the rules in ``use``, or the defaults, without those in ``leave_out``.
+    """Return the rule ids in ``use``, or the defaults, without the ids in ``leave_out``.
 
     Raises `ConfigError` for a name that is neither a rule nor a category.
     """
@@ -153,7 +153,7 @@ def rules_named(name: str, where: str = "", of: Ruleset = LINT) -> frozenset[str
 
 
 def _table(path: Path) -> dict[str, Any] | None:
-    """Return the file's table, or flexwire's part of `pyproject.toml`, or None if it has none."""
+    """Return the file's table, or flexwire's part of `pyproject.toml`, or None without one."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

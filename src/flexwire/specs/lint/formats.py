@@ -28,7 +28,7 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\w.+-]+')
 
 
 def to_text(report: Report, width: int | None = None, *, colour: bool = False) -> str:
-    """Return the report as a string. ``width`` is the terminal's, or None if there is no terminal.
+    """Return the report as a string. ``width`` is the terminal's width or None.
 
     Without a terminal, every finding begins with a single line that contains everything.
     """
@@ -130,8 +130,8 @@ def to_junit(report: Report) -> str:
         if not findings:
             lines.append(f"{opened}/>")
             continue
-        # A test can fail only once. Readers of the format count the first failure and ignore the
-        # others.
+        # A test can fail only once. Programs that read the format count the first failure and
+        # ignore the others.
         title = findings[0].rule if len(findings) == 1 else f"{len(findings)} findings"
         text = "\n".join(map(str, findings))
         facts = f"type={quoteattr(findings[0].rule)} message={quoteattr(title)}"

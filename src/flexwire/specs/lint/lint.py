@@ -29,7 +29,7 @@ _UNUSED = "ALLOW_UNUSED"
 
 
 def lint(sources: Iterable[SpecFile], config: Config) -> Report:
-    """Check specs directory by directory, because API keys and partners belong to a directory.
+    """Check specs by directory, because API keys and partners belong to a directory.
 
     At most 1000 findings of one rule, and 1000 of the parser, are kept for one file or directory.
     """

@@ -28,8 +28,9 @@ WITH_API_KEYS = frozenset(MessageType) - {MessageType.HEADER, MessageType.DATA}
 class CheckedStructure:
     """The fields of a message, of a common structure, or of a field.
 
-    ``versions`` are the versions in which everything around the structure is present. ``holder`` is
-    the field that defines an inline structure. ``in_common`` is true inside a common structure.
+    ``versions`` are the versions in which all structures around this structure are present.
+    ``holder`` is the field that defines an inline structure. ``in_common`` is true inside a common
+    structure.
     """
 
     name: str
@@ -61,7 +62,7 @@ class CheckedMessage:
 
     @property
     def readable(self) -> bool:
-        """True if the message's own members could be read, whatever its fields are."""
+        """True if the message's own members could be read, even if its fields could not."""
         return self.top not in self.damaged
 
     @property
@@ -93,7 +94,7 @@ class CheckedMessage:
                 pending += node.items
 
     def at(self, element: FieldSpec | StructSpec | CheckedStructure | None, key: str) -> Position:
-        """Return the position of a member's value, or of the object if it has no such member.
+        """Return the position of a member's value, or of the object if the member is missing.
 
         None means the message itself.
         """
@@ -103,7 +104,7 @@ class CheckedMessage:
         return self.text.position(member.value.offset) if member else position
 
     def has(self, element: FieldSpec | StructSpec | None, key: str) -> bool:
-        """Return whether the spec has a member, whatever its value."""
+        """Return whether the spec contains a member with any value."""
         return key in self._objects[self.top if element is None else element.position].members
 
     @cached_property
@@ -146,7 +147,7 @@ class CheckedMessage:
 
     @cached_property
     def allows(self) -> tuple[AllowComment, ...]:
-        """The comments that allow something, or try to."""
+        """The comments that allow findings, valid or not."""
         return find_allow_comments(self.text)
 
     @cached_property
@@ -196,8 +197,8 @@ class Nesting:
 class Directory:
     """The messages of one directory, in the order of the files' names.
 
-    ``whole`` is true if all its files were read. In this case, a message that is not found is
-    really missing.
+    ``whole`` is true if all files of the directory were read. In this case, a message that is not
+    found is really missing.
     """
 
     messages: tuple[CheckedMessage, ...]

@@ -50,5 +50,5 @@ class Rule(RulePage):
 
     @property
     def unreadable(self) -> bool:
-        """True if a violation leaves it unclear what the author meant."""
+        """True if a violation makes the author's intention unclear."""
         return self.category is Category.SYNTAX and self.id != "KEY_UNKNOWN"

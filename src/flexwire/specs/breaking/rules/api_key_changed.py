@@ -1,9 +1,9 @@
 """The api key of a message changed.
 
-The api key tells a broker which request it reads, and a coordinator which record it reads.
+The api key identifies the request for a broker, and the record for a coordinator.
 
 Flagged: `"apiKey": 47` that is now `"apiKey": 48`; data that becomes a `coordinator-key` with an
-api key that is not one of its versions, which were the types of the records before.
+api key that is not one of the old versions. Before this change, the versions were the record types.
 Not flagged: data that becomes a `coordinator-value`, or a key whose number was its version.
 
 Instead: keep the api key.

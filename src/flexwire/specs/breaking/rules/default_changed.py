@@ -1,6 +1,6 @@
 """The default of a field that is not tagged changed.
 
-The default is the field's value if the version lacks the field, if JSON leaves it out, or if code
+The default is the field's value if the version lacks the field, if JSON omits the field, or if code
 does not set it.
 
 Flagged: `"default": "-1"` on a field, which was 0 before.

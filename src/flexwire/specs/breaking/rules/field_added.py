@@ -1,7 +1,7 @@
 """A field that is not tagged was added to an existing version.
 
 A writer with the old spec does not write the field. A reader with the new spec then reads the bytes
-of the next field as this one.
+of the next field as this field.
 
 Flagged: a new field with `"versions": "0+"`, where version 0 was valid before.
 

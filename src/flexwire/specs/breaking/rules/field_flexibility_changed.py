@@ -29,7 +29,7 @@ def _is_compact(member: StructureMember) -> tuple[bool, bool]:
 
 
 def _find(pair: StructurePair) -> Differences:
-    # If the whole version changed, another rule reports that once.
+    # If the whole version changed, another rule reports the change once.
     if not pair.same_flexibility:
         return
     for old, new in pair.both():

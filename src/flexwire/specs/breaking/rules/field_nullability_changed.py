@@ -1,7 +1,7 @@
 """A field of an existing version became nullable, or is no longer nullable.
 
-A reader that does not expect null rejects it. If the field is a structure, all its bytes move too:
-a nullable structure has an extra byte before it.
+A reader that does not expect null rejects the message. If the field is a structure, all its bytes
+move too: an extra byte precedes a nullable structure.
 
 Flagged: `"nullableVersions": "0+"` added where version 0 was valid before, or removed.
 

@@ -1,13 +1,13 @@
 """A field was removed from an existing version.
 
-A reader with the new spec reads the bytes of this field as the next one. Old bytes, and peers that
-were not upgraded, still have the field.
+A reader with the new spec reads the bytes of this field as the next field. Old bytes still contain
+the field, and peers that were not upgraded still use it.
 
 Flagged: `Epoch`, `"versions": "0+"`, deleted, or given `"versions": "5+"`, where version 4 was
 valid before.
 
-Instead: keep the field in the existing versions, and end it before the next version: `"versions":
-"0-4"`.
+Instead: keep the field in the existing versions, and end its range before the next version:
+`"versions": "0-4"`.
 
 Source: KIP-482, "Motivation": an inline field "must always be present"; all changes of versions in
 Kafka.

@@ -7,7 +7,7 @@ Flagged: `TopicName` that is now `Topic`, in the same place and of the same type
 
 Instead: keep the name, unless you know all programs that depend on it.
 
-Source: KIP-482, "JSON Schemas"; what Kafka 4.4 did with StreamsGroupHeartbeatResponse.
+Source: KIP-482, "JSON Schemas"; the change to StreamsGroupHeartbeatResponse in Kafka 4.4.
 """
 
 from __future__ import annotations

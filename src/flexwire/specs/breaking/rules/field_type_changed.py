@@ -5,7 +5,7 @@ The same bytes now mean another value, or the value has another size.
 Flagged: `"type": "int32"` that is now `"type": "int64"`; an array that is now a single value.
 Not flagged: another name for a structure, and bytes for records, which are the same on the wire.
 
-Instead: end the field, `"versions": "0-4"`, and add one with the new type and a new name,
+Instead: end the field, `"versions": "0-4"`, and add a field with the new type and a new name,
 `"versions": "5+"`.
 
 Source: KIP-482, "Tagged Fields and Version Compatibility": "nor can we alter the format of a tagged

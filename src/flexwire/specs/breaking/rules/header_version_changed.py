@@ -8,7 +8,7 @@ Flagged: `"headerVersions": { "0": "1", "1+": "2" }` that is now `{ "0": "1", "1
 version 1 was valid before.
 Not flagged: a version that became flexible, which `VERSION_FLEXIBILITY_CHANGED` reports.
 
-Instead: give the new header version to a new version of the message.
+Instead: use the new header version only for a new version of the message.
 
 Source: KIP-482, "Request and Response Headers"; Kafka's `headerVersions` since 4.5 (KAFKA-20923).
 """

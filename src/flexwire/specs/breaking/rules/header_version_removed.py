@@ -1,8 +1,8 @@
 """The header version that every broker can read is no longer valid.
 
-A broker that lacks the version of a request reads the request's header as version 1, whatever the
-real version is, and answers with response header 0. So request header 1 and response header 0 must
-stay forever.
+A broker that lacks the version of a request reads the request's header as version 1, regardless of
+the real version, and answers with response header 0. Request header 1 and response header 0 must
+therefore remain forever.
 
 Flagged: `"validVersions": "1-3"` in RequestHeader.json that is now `"2-3"`.
 

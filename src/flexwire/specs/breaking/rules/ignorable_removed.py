@@ -1,14 +1,13 @@
 """A field is no longer ignorable, and an existing version does not have it.
 
 Code that sets an ignorable field can still write versions without the field, because these versions
-leave it out. Once the field is not ignorable, writing such a version fails. A broker that sets a
+omit the field. Once the field is not ignorable, writing such a version fails. A broker that sets a
 field of a response then cannot answer an older client at all. A client that sets a field of a
 request cannot talk to an older broker.
 
-Flagged: `"ignorable": true` removed from a field of `"versions": "3+"`, where version 2 is
-valid.
-Not flagged: the same where every valid version has the field, because `ignorable` has no effect
-there; a field that becomes ignorable.
+Flagged: `"ignorable": true` removed from a field of `"versions": "3+"`, where version 2 is valid.
+Not flagged: the same change if every valid version has the field, because `ignorable` then has no
+effect; a field that becomes ignorable.
 
 Instead: leave the field ignorable until the versions without it are gone.
 

@@ -5,10 +5,10 @@ no longer be read.
 
 Flagged: a spec that no longer exists, or has another name.
 
-Instead: keep the spec, with `"validVersions": "none"` if necessary, so that its api key is not used
-again.
+Instead: keep the spec, with `"validVersions": "none"` if necessary, so that its api key is not
+reused.
 
-Source: the removal of the messages of the ZooKeeper mode in Kafka 4.0.
+Source: the removal of the ZooKeeper messages in Kafka 4.0.
 """
 
 from __future__ import annotations

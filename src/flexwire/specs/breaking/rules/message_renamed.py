@@ -6,7 +6,7 @@ Flagged: `ListOffsetRequest` that is now `ListOffsetsRequest`.
 
 Instead: keep the name, unless you know all programs that depend on it.
 
-Source: what Kafka 3.0 did with ListOffsets.
+Source: the new name of ListOffsets in Kafka 3.0.
 """
 
 from __future__ import annotations

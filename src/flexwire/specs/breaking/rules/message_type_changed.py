@@ -1,14 +1,15 @@
 """The type of a message changed: request, response, header, record or data.
 
-The type decides what precedes the message on the wire, and who reads it.
+The type determines which bytes precede the message on the wire, and which program reads the
+message.
 
 Flagged: `"type": "request"` that is now `"type": "response"`.
 Not flagged: data that is now `coordinator-key` or `coordinator-value`, because the new type only
-says what the message already was.
+declares the purpose that the message already had.
 
 Instead: add a message.
 
-Source: Kafka's EvolutionVerifier; what Kafka 4.1 did with the records of its coordinators.
+Source: Kafka's EvolutionVerifier; the new types of the coordinators' records in Kafka 4.1.
 """
 
 from __future__ import annotations

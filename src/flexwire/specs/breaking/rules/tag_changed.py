@@ -1,6 +1,6 @@
 """The tag of a tagged field changed.
 
-A reader that knows the old tag misses the field and finds an unknown tagged field.
+A reader that knows the old tag does not find the field, and finds an unknown tagged field instead.
 
 Flagged: `"tag": 0` that is now `"tag": 1`. Mode draft does not flag this: in the first draft of
 KIP-482, one optional field is removed and another is added, and both changes are compatible.

@@ -1,7 +1,7 @@
 """The default of a tagged field changed in an existing version.
 
-A tagged field is not written if its value is the default. Bytes without the field therefore mean
-another value than before.
+A tagged field is not written if its value is the default. Bytes without the field therefore
+represent a different value than before.
 
 Flagged: `"default": "-1"` on a tagged field, which was 0 before.
 

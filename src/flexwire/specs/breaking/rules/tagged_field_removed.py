@@ -1,7 +1,7 @@
 """A tagged field was removed from an existing version, or from the spec.
 
-Peers may still send the field. It is then an unknown tagged field, and its meaning is lost. The
-spec also loses the only note that the tag is used.
+Peers may still send the field. The field is then an unknown tagged field, and its meaning is lost.
+The spec also loses the only record that the tag is in use.
 
 Flagged: a tagged field is deleted, or its `taggedVersions` begin later. Mode draft does not flag
 this: according to the first draft of KIP-482, an optional field can be removed if nothing reuses
@@ -28,7 +28,7 @@ def _find(pair: StructurePair) -> Differences:
     for field_pair in pair.pairs:
         if field_pair.old is None or field_pair.old.spec.tag is None:
             continue
-        # In a version without the field, another field may have its name.
+        # In a version without the field, another field may have the same name.
         gone = (
             field_pair.old.name not in names
             if field_pair.new is None

@@ -3,13 +3,13 @@
 A peer that knows only that version or older versions can no longer exchange this message.
 
 Flagged: `"validVersions": "0-9"` that is now `"3-9"`.
-Not flagged: version 2 of data that is now a `coordinator-key` with api key 2, because both are the
-same.
+Not flagged: version 2 of data that is now a `coordinator-key` with api key 2, because the two have
+the same bytes.
 
 Instead: deprecate versions first, `"deprecatedVersions": "0-2"`, and remove them with a major
 release.
 
-Source: KIP-896, which did so for Kafka 4.0.
+Source: KIP-896, which removed versions this way for Kafka 4.0.
 """
 
 from __future__ import annotations

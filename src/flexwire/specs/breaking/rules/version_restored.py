@@ -9,9 +9,9 @@ Not flagged: a message that had no valid version; version 0 of a `coordinator-ke
 Instead: keep the lowest version. If the version must return, compare the new spec with the last
 release that had the version, and allow this finding.
 
-Source: Kafka's checker of metadata records (`EvolutionVerifier`, KAFKA-16469), which refuses this
-for every message. Kafka did this once: 4.0.1 restored JoinGroup 0 and 1 as they were in 3.9
-(KAFKA-19444).
+Source: Kafka's checker of metadata records (`EvolutionVerifier`, KAFKA-16469), which refuses
+restored versions for every message. Kafka restored versions once: 4.0.1 restored JoinGroup 0 and 1
+as they were in 3.9 (KAFKA-19444).
 """
 
 from __future__ import annotations

@@ -4,11 +4,12 @@ Brokers offer an unstable version only where `unstable.api.versions.enable` is s
 use the version lose it. An unstable version may also change, although peers already use it.
 
 Flagged: `"latestVersionUnstable": true` added to a request whose highest version is the old one.
-Not flagged: the same with a new highest version, because then only that version is unstable.
+Not flagged: the same change with a new highest version, because then only the new version is
+unstable.
 
 Instead: add a new version and mark that version as unstable.
 
-Source: Kafka's `unstable.api.versions.enable` (KAFKA-14391). No release of Kafka did this.
+Source: Kafka's `unstable.api.versions.enable` (KAFKA-14391). No Kafka release did this.
 """
 
 from __future__ import annotations

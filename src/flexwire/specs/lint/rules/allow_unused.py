@@ -3,7 +3,7 @@
 The comment is left over, or is on the wrong line. A comment after other text applies to its own
 line. A comment alone on its line applies to the next line that contains more than comments. This
 rule checks only comments about lint rules that are in use. It does not check comments about
-breaking changes, because these depend on the old spec.
+breaking changes, because breaking changes depend on the old spec.
 
 Flagged:
 

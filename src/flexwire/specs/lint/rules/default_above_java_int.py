@@ -1,6 +1,6 @@
 """The default of a uint32 is a decimal number above 2147483647.
 
-The number is copied into Java unchanged, and it is too large for an int there.
+The number is copied into Java code unchanged, and is too large for a Java int.
 
 Flagged:
 

@@ -1,7 +1,8 @@
 """A default is not a value of its field's type.
 
 An integer is decimal, or "0x" with hex digits, and must fit the type. A bool is "true" or "false".
-A uuid is 22 characters of base64url. Arrays, structures and bytes have the default "null" or none.
+A uuid is 22 characters of base64url. For arrays, structures and bytes, the only possible default is
+"null".
 
 Flagged:
 
@@ -12,8 +13,8 @@ Instead:
 
     { "name": "Id", "type": "int8", "versions": "0+", "default": "0x7f" }
 
-Source: Kafka's generator, "Invalid default for T field F". It accepts "0x-5" and a uuid with
-hyphens, and then writes Java code that fails.
+Source: Kafka's generator, "Invalid default for T field F". The generator accepts "0x-5" and a uuid
+with hyphens, and then writes Java code that fails.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The elements of an array take no bytes in a version.
 
-The count is then unrelated to the bytes that follow: four bytes could announce two billion
-elements. In a flexible version each element has a byte for its tagged fields.
+The number of elements is then unrelated to the bytes that follow: four bytes could announce two
+billion elements. In a flexible version, each element has a byte for its tagged fields.
 
 Flagged:
 
@@ -37,7 +37,8 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     nesting = message.nesting
     if nesting.closing:
         return
-    # For each structure, the versions in which it takes at least one byte, as the bits of a number.
+    # For each structure: the versions in which the structure takes at least one byte, as the bits
+    # of a number.
     takes: dict[str, int] = {}
     for name in nesting.order:
         takes[name] = _bits(message.spec.flexible_versions)

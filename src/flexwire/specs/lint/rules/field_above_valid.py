@@ -1,7 +1,7 @@
 """The versions of a field begin above the valid versions of its message.
 
-No valid version has the field (or allows null, or uses its tag), although the spec suggests this.
-Usually somebody forgot to add the new version to `validVersions`.
+No valid version has the field (or allows null, or uses its tag), although the spec suggests
+otherwise. The usual reason is that the new version was not added to `validVersions`.
 
 Flagged:
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     valid = message.spec.valid_versions
     for field, structure in message.fields():
-        # If no version has a structure, the structure's fields are not reported too.
+        # If no version has a structure, the structure's fields are not reported in addition.
         if not valid or not structure.versions:
             continue
         ranges = {

@@ -1,6 +1,6 @@
 """No valid version of a message has the field, but a removed version had it.
 
-The field was left behind when the version was removed. It does no harm.
+The field was left behind when the version was removed. Such a field does no harm.
 
 Flagged:
 

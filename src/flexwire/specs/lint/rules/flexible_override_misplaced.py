@@ -1,7 +1,7 @@
 """A field that is neither string nor bytes has its own `flexibleVersions`.
 
 Only lengths can be compact. Kafka needs this key for one field, the request header's ClientId. A
-broker must be able to read that field in versions that it does not know.
+broker must be able to read that field in versions that the broker does not know.
 
 Flagged:
 

@@ -1,4 +1,4 @@
-"""The flexible versions of a message end.
+"""The flexible versions of a message have an upper limit.
 
 Once a message is flexible, it remains flexible. Write "none", or an open range such as "1+".
 

@@ -1,6 +1,6 @@
 """A message does not say which of its versions are flexible.
 
-Flexible versions have compact types and tagged fields. In a new message, all versions should be
+Flexible versions use compact types and tagged fields. In a new message, all versions should be
 flexible: write "0+". Write "none" if no version will ever be flexible. Mode `legacy` reads a
 missing value as "none", as Kafka did before 3.0.
 

@@ -1,6 +1,7 @@
 """The header version falls while the version of the message rises.
 
-A header version only adds tagged fields, so a later version of a message should keep them.
+A higher header version only adds tagged fields, so a later version of a message should keep these
+fields.
 
 Flagged:
 

@@ -1,7 +1,7 @@
 """A request or response has no `headerVersions`, but others in its directory have them.
 
-Kafka's generator requires the key since 4.5. Specs of older releases do not have the key, so the
-rule applies only in a directory in which a request or response has it.
+Kafka's generator has required the key since 4.5. Specs of older releases do not contain the key, so
+the rule applies only to a directory in which a request or response has the key.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """An object has the same key twice.
 
-Jackson silently uses the last value, so the first value only misleads people.
+Jackson silently uses the last value, so the first value only misleads readers.
 
 Flagged:
 

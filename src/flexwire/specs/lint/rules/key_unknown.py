@@ -1,6 +1,6 @@
 """A spec contains an unknown key.
 
-Keys are case-sensitive. The value of a misspelt key is lost. This can change the bytes: a field
+Keys are case-sensitive. The value of a misspelled key is lost. This can change the bytes: a field
 without its `taggedVersions` is not tagged.
 
 Flagged:

@@ -1,6 +1,6 @@
 """A message that is not a request has listeners.
 
-Listeners tell which brokers accept a request.
+Listeners specify which brokers accept a request.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """A structure has a map key, but no array contains the structure.
 
-Keys turn the elements of an array into a collection. A single structure has no use for them.
+Keys turn the elements of an array into a collection. A single structure has no use for keys.
 
 Flagged:
 

@@ -1,7 +1,7 @@
 """A name contains characters other than letters and digits, or does not begin with a letter.
 
 A field's name becomes a Java member and a key in JSON. The names of messages and structures become
-classes and files; they may also contain "_".
+classes and files. These names may also contain "_".
 
 Flagged:
 

@@ -1,7 +1,7 @@
 """The name of a message or a field begins with a lowercase letter.
 
-Names are in camel case and begin with a capital letter. JSON and Java begin them with a lowercase
-letter.
+Names are in camel case and begin with a capital letter. In JSON and Java, the same names begin with
+a lowercase letter.
 
 Flagged:
 

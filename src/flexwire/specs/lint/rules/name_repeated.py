@@ -1,7 +1,7 @@
 """Two fields of a structure have the same name.
 
-Names that differ only in capitals count as the same. The JSON form, members in Java and attributes
-in Python could not distinguish them.
+Names that differ only in capitals count as the same. The JSON form, Java members and Python
+attributes could not distinguish such names.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """The name of a request or response does not end in "Request" or "Response".
 
-The rest of the name is the name of the API.
+The part before the suffix is the name of the API.
 
 Flagged:
 

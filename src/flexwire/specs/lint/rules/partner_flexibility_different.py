@@ -1,6 +1,6 @@
 """A request and its response are flexible in different versions.
 
-Both headers depend on one version, and a client that writes compact types also reads them.
+Both headers depend on the same version, and a client that writes compact types also reads them.
 
 Flagged:
 

@@ -61,8 +61,7 @@ def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str
         partner = _PARTNERS.get(spec.type)
         if partner and spec.api_key is not None and (partner, spec.api_key) not in there:
             reason = (
-                f"no {partner.value} has api key {spec.api_key}; add the {partner.value} of "
-                f"{spec.name}"
+                f"no {partner.value} has api key {spec.api_key}; add the partner of {spec.name}"
             )
             yield message, message.at(None, "apiKey"), reason
 

@@ -1,8 +1,8 @@
 """A field of a response is missing in its lower versions and is not ignorable.
 
-If a broker sets the field, it cannot write a version without the field: writing fails, and the
-client gets no answer. The code must therefore check the version before it sets the field. An
-ignorable field is left out instead.
+If a broker sets the field, the broker cannot write a version without the field: writing fails, and
+the client gets no answer. The code must therefore check the version before it sets the field. An
+ignorable field is omitted instead.
 
 Flagged:
 

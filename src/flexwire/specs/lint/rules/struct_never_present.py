@@ -13,9 +13,9 @@ Instead:
       { "name": "Id", "type": "uuid", "versions": "3+" }
     ] }
 
-Source: Kafka's generator, "Version ranges A and B have no versions in common." A message
-whose valid versions are "none" was removed by a release. Later generators accept it, and so does
-this rule.
+Source: Kafka's generator, "Version ranges A and B have no versions in common." A message whose
+valid versions are "none" was removed by a release. Later generators accept such a message, and so
+does this rule.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A structure is never defined.
 
-A typing error in the name of a structure creates a new, empty structure.
+A misspelled structure name creates a new, empty structure.
 
 Flagged:
 

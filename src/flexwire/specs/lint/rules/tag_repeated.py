@@ -1,7 +1,7 @@
 """Two fields of a structure have the same tag.
 
-A reader recognises a tagged field only by its tag, in every version. A tag that one field had must
-therefore never be used for another field.
+A reader recognizes a tagged field only by its tag, in every version. A tag must therefore never be
+reused for another field.
 
 Flagged:
 

@@ -35,7 +35,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     if message.mode == "draft":
         return
     for structure in message.structures:
-        # A tag that could not be read may be the missing one.
+        # A tag that could not be read may be the missing tag.
         if any(field_spec.position in message.damaged for field_spec in structure.fields):
             continue
         tags = {field.tag: field for field in structure.fields if field.tag is not None}

@@ -1,4 +1,4 @@
-"""The tagged versions of a field end.
+"""The tagged versions of a field have an upper limit.
 
 A tagged field must remain tagged, because its tag cannot be reused.
 

@@ -1,7 +1,7 @@
 """A field has a tag but no tagged versions.
 
-According to KIP-482, such a field is tagged in all flexible versions. Mode `kip` follows this.
-Kafka's generator and the other modes refuse it.
+According to KIP-482, such a field is tagged in all flexible versions. Mode `kip` accepts such a
+field. Kafka's generator and the other modes refuse it.
 
 Flagged:
 

@@ -12,7 +12,7 @@ Instead:
     { "name": "RackId", "type": "string", "versions": "1+", "tag": 0, "taggedVersions": "1+" }
 
 Source: Kafka's generator, "specifies tagged versions that are not a subset of the flexible
-versions". If the field has its own flexible versions, the generator compares with these.
+versions". If the field has its own flexible versions, the generator compares with these versions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""There is text after the end of the spec.
+"""Text follows the end of the spec.
 
 A file contains one JSON object. Kafka's generator before 3.0, and mode `legacy`, ignore the rest.
 

@@ -1,7 +1,8 @@
-"""A type does not exist.
+"""A field has a type that does not exist.
 
-Types are bool, int8, int16, uint16, int32, uint32, int64, uuid, float64, string, bytes, records,
-a structure that begins with a capital, and "[]" before one of these. There are no arrays of arrays.
+Types are bool, int8, int16, uint16, int32, uint32, int64, uuid, float64, string, bytes, records, a
+structure whose name begins with a capital letter, and arrays: "[]" before one of these types. There
+are no arrays of arrays.
 
 Flagged:
 

@@ -1,6 +1,6 @@
-"""The valid versions of a message do not end.
+"""The valid versions of a message have no upper limit.
 
-A client or broker offers the highest version, so it must be a number.
+A client or broker offers the highest version, so the highest version must be a number.
 
 Flagged:
 

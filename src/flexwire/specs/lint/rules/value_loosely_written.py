@@ -1,6 +1,6 @@
 """A number or a boolean is written as a text, or a tag as a fraction.
 
-Jackson accepts such values, but other programs that read specs may reject them.
+Jackson accepts such values, but other programs that read specs may reject the values.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """A version range is written backwards.
 
-Such a range has no version at all, so its field or message never exists.
+Such a range contains no version, so its field or message never exists.
 
 Flagged:
 

@@ -1,8 +1,8 @@
 """A message has no valid versions, or a structure or field has no versions.
 
-A tagged field may leave out its versions. It then exists in its tagged versions. In mode `strict`,
-a tagged field that contains fields must have versions, because Kafka's generator overlooks the
-tagged versions there.
+A tagged field may omit its versions. The field then exists in its tagged versions. In mode
+`strict`, a tagged field that contains fields must have versions, because Kafka's generator
+overlooks the tagged versions there.
 
 Flagged:
 

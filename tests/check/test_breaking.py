@@ -127,7 +127,7 @@ CASES: dict[str, tuple[tuple[str, str], tuple[int, int], str, list[tuple[str, st
             '"tag": 1 },',
         ),
         (8, 59),
-        "tag 1 was Groups.Rack and is now Host",
+        "tag 1 identified Groups.Rack and now identifies Host",
         [
             (
                 ID,
@@ -145,13 +145,13 @@ CASES: dict[str, tuple[tuple[str, str], tuple[int, int], str, list[tuple[str, st
     "TAGGED_FIELD_REMOVED": (
         (RACK, ""),
         (7, 5),
-        "Groups.Rack (tag 1) was removed, in versions 1-3; keep it",
+        "Groups.Rack (tag 1) was removed, in versions 1-3; keep the field",
         [(RACK, RACK.replace('"tag": 1', '"tag": 1, "about": "Not used any more."'))],
     ),
     "TAGGED_DEFAULT_CHANGED": (
         (LEADER, LEADER + ', "default": "-1"'),
         (9, 7),
-        "a missing Groups.Leader was 0 and is now -1, in versions 2-3",
+        "a missing Groups.Leader meant 0 and now means -1, in versions 2-3",
         [(LEADER, LEADER + ', "default": "0"')],
     ),
     "DEFAULT_CHANGED": (
@@ -254,7 +254,7 @@ OF_HEADERS: dict[str, tuple[str, list[tuple[str, str]], str, list[tuple[str, str
     "HEADER_BEGINNING_CHANGED": (
         HEADER,
         [TO_3, NEW_FIELD],
-        "version 3 of RequestHeader and version 2 differ in inline fields",
+        "version 3 of RequestHeader has different inline fields from version 2",
         [TO_3, TAGGED_FIELD],
     ),
 }

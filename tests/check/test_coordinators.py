@@ -81,7 +81,7 @@ def test_a_key_s_version_is_now_its_api_key(number: int) -> None:
     assert told(data(str(number)), new) == []
     assert told(new, data(str(number))) == []
     [other] = told(data(str(number)), KEY | {"apiKey": number - 1 if number else 1})[:1]
-    assert other.startswith(f"API_KEY_CHANGED FooKey had record type {number}, its version,")
+    assert other.startswith(f"API_KEY_CHANGED FooKey had record type {number} (its version)")
 
 
 def test_keys_are_compared_as_the_record_that_they_are() -> None:

@@ -140,7 +140,7 @@ def test_a_codec_is_started_so_often_and_no_more() -> None:
     [
         ("exit 0", "the codec exited with status 0"),
         ("exec <&-; exec >&-; sleep 3600", "the codec closed its standard output"),
-        ("kill -9 $$", "the codec was ended by SIGKILL"),
+        ("kill -9 $$", "the codec was terminated by SIGKILL"),
         ("read line; echo", "the line is not a valid answer"),
         ('printf \'{"hex":""}\\n{"hex":""}\\n\'; cat >/dev/null', "expected "),
     ],

@@ -57,7 +57,7 @@ class ScramClient:
         is_token: bool = False,
         nonce: str | None = None,
     ) -> None:
-        """Initialize. ``is_token`` means the id and HMAC of a delegation token (KIP-48)."""
+        """Initialize. With ``is_token``, use the id and HMAC of a delegation token (KIP-48)."""
         self._hash = HASHES[mechanism]
         self._password = password.encode()
         self._nonce = secrets.token_urlsafe(24) if nonce is None else nonce

@@ -266,7 +266,10 @@ def _compare_with_plain(result: CaseResult, codes: dict[str, int], plain: CaseRe
     new = result.error_codes - plain.error_codes - RETRIABLE
     for path, code in codes.items():
         if code in new:
-            found = f"error code {code_names([code])}, unlike the answer to the plain request"
+            found = (
+                f"error code {code_names([code])}, which the response to the plain request does "
+                "not contain"
+            )
             raise _Broken(rules.TAGS, found, None, path)
 
 

@@ -31,7 +31,7 @@ LEGEND: Final = {
     "-": "not judged",
     "quirk": "like Apache Kafka, but against a rule",
     "differs": "Apache Kafka accepts a request that this broker refuses",
-    "DEVIATES": "against a rule, see below",
+    "DEVIATES": "breaks a rule; see below",
     "not asked": "only one of the two brokers offers this version",
 }
 """The meanings of the words in the matrix."""

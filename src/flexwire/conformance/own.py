@@ -121,7 +121,7 @@ class OwnThings(Closeable):
                 answer = _call(self._main.connected(), "Metadata", form)
             except FlexwireError as error:
                 self._main.close()
-                _LOG.info("%s returned no metadata of its topic: %s", self._main.address, error)
+                _LOG.info("%s returned no metadata of the topic: %s", self._main.address, error)
                 return
             codes = {field.code for field in answer.error_codes}
             if not codes or not codes <= _NOT_YET or not self._pauses():
@@ -173,7 +173,7 @@ class OwnThings(Closeable):
 
     @contextmanager
     def removing(self, left: list[str]) -> Iterator[None]:
-        """At the end of a block, remove all objects that cases may have created.
+        """At the end of the block, remove all objects that cases may have created.
 
         Objects that could not be removed are added to ``left``, with the reasons. If the block
         raises an error, these objects are also logged.

@@ -226,7 +226,7 @@ NOT_ASKED: Final = {
 
 
 def question(api_name: str, version: int) -> Question | None:
-    """Return the request to send for an API in a version, or None if none is sent.
+    """Return the request to send for an API in a version, or None if no request is sent.
 
     >>> question("Metadata", 12).form["allowAutoTopicCreation"]
     False

@@ -44,7 +44,7 @@ LEARNED_FROM: Final = {
 }
 """The fields of responses that later requests repeat.
 
-A value of "" or -1 means that there is none.
+A value of "" or -1 means that there is no value.
 """
 
 

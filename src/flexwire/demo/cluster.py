@@ -48,8 +48,8 @@ _FUNCTIONS: dict[str, tuple[type | None, Sequence[type]]] = {
 
 def _library() -> ctypes.CDLL:
     # The extension module is linked to librdkafka, and a look-up with its handle also searches
-    # linked libraries. We therefore need not guess the file name of the library, which differs in
-    # every wheel.
+    # linked libraries. The file name of the library, which differs in every wheel, is therefore not
+    # needed.
     cimpl = require("confluent_kafka.cimpl")
     library = ctypes.CDLL(str(cimpl.__file__))
     for name, (result, arguments) in _FUNCTIONS.items():

@@ -22,7 +22,7 @@ _LONGEST_MESSAGE = 500
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """A violation of a rule at one place. Findings are sorted by file and place.
+    """A violation of a rule in one place. Findings are sorted by file and place.
 
     ``line`` and ``column`` are counted from 1, in characters. ``excerpt`` is the line of the file,
     or a part of it around the column. ``excerpt_column`` is the position in the excerpt, counted

@@ -192,7 +192,7 @@ class _Running:
         except subprocess.TimeoutExpired:
             return "the codec closed its standard output"
         if status < 0:
-            return f"the codec was ended by {signal.Signals(-status).name}"
+            return f"the codec was terminated by {signal.Signals(-status).name}"
         return f"the codec exited with status {status}"
 
     def _fault(self, reason: str) -> CodecFaultError:

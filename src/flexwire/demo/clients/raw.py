@@ -1,9 +1,9 @@
 """Plain sockets and flexwire's own codec, for requests that no library sends.
 
-There are four clients. A future client sends a tagged field that no release defines in its request
-header. A client with old metadata asks the wrong broker, and the response contains the right broker
-in tagged fields. A client from 2013 uses version 0. The process of the last client ends while it
-writes a frame.
+There are four clients. A future client sends a request header with a tagged field that no release
+defines. A client with old metadata asks the wrong broker, and the response contains the right
+broker in tagged fields. A client from 2013 uses version 0. The process of the last client ends
+while it writes a frame.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class BreakingChange:
     """A breaking change of a spec.
 
     ``position`` is a place in the new spec, or the first line if the message was removed.
-    ``versions`` are the affected versions; they are empty if the message as a whole is affected.
+    ``versions`` are the affected versions, or empty if the message as a whole is affected.
     """
 
     rule: BreakingRule

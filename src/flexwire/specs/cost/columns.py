@@ -169,8 +169,8 @@ def _with_sent_client(message: str, rows: pa.RecordBatch, body: pa.StructArray) 
     """Return the rows with the client id that the request headers contain.
 
     A client may send its id only once on a connection (KIP-1313). ``client_id`` in ``rows`` is the
-    id of the connection, and no column has the client instance id of the header. Each of these ids
-    takes bytes, so the size of the frame shows which ids the header contains.
+    id of the connection, and no column contains the client instance id of the header. Each of these
+    ids takes bytes, so the size of the frame shows which ids the header contains.
     """
     if catalog().entry(message).type is not MessageType.REQUEST:
         return rows

@@ -225,7 +225,7 @@ def to_text(meter: CostMeter, question: str, *, width: int, whole: bool) -> str:
         ("by API", _apis(rows)),
         ("fields that change", _fields(rows)),
         (
-            "newly tagged: how often they are set, and below which share this saves bytes",
+            "newly tagged fields: how often they are set, and the share below which tagging saves",
             _tagged(rows),
         ),
         (f"dropped by the change, from {losing:,} messages", _dropped(rows)),
@@ -366,7 +366,7 @@ def _laid_out(
 ) -> list[str]:
     """Format a table: first ``texts`` columns of text, then numbers.
 
-    The widest text is shortened.
+    The widest text column is shortened.
     """
     shown = table if whole else table[: 1 + SHOWN]
     lines = [*shown, *feet]

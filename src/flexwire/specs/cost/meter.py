@@ -83,7 +83,7 @@ class SizePair:
 
     @property
     def saved(self) -> int:
-        """The number of bytes by which the new side is smaller. It is negative if it is larger."""
+        """The bytes that the new side saves. The number is negative if the new side is larger."""
         return self.old.total - self.new.total
 
 

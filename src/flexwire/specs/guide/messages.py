@@ -46,8 +46,8 @@ class Support:
     """The releases that have a version, oldest first, in runs of consecutive releases.
 
     ``otherwise`` are releases in which the version with this number has a different layout or
-    different names. If no release has this version or a higher one, ``after`` is the newest release
-    with the message: a later release will be the first to have the version. Otherwise ``after`` is
+    different names. If no release has this version or a higher version, ``after`` is the newest
+    release with the message: a later release will introduce the version. Otherwise ``after`` is
     empty.
     """
 

@@ -31,7 +31,10 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     names = _inline(old, highest)
     for version in new.valid_versions:
         if version not in old.valid_versions and _inline(new, version) != names:
-            what = f"version {version} of {new.name} and version {highest} differ in inline fields"
+            what = (
+                f"version {version} of {new.name} has different inline fields from "
+                f"version {highest}"
+            )
             place = _first_new(new, {name for name, _ in names}, version)
             yield place, f"{what}; tag new fields"
 

@@ -38,7 +38,7 @@ def _find(pair: StructurePair) -> Differences:
         before = old.get(tag)
         # A field whose name differs only in capitals is a renamed field.
         if before and pair.new_names.get(before.name) != member.name:
-            text = f"tag {tag} identified {pair.path_of(before)} and now {member.name}"
+            text = f"tag {tag} identified {pair.path_of(before)} and now identifies {member.name}"
             yield member.spec.position, f"{text}; for {member.name}, use the next free tag, {free}"
 
 

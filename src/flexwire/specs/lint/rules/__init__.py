@@ -1,4 +1,4 @@
-"""The rules of lint, one in each file. The file's name is the rule's id, its docstring the page."""
+"""The lint rules, one per file. The file's name is the rule's id, and its docstring is the page."""
 
 from __future__ import annotations
 

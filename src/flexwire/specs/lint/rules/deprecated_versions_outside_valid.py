@@ -31,7 +31,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     spec = message.spec
     if message.readable and not spec.deprecated_versions <= spec.valid_versions:
         reason = (
-            f"deprecated versions {spec.deprecated_versions} are not all valid; the valid ones are"
+            f"deprecated versions {spec.deprecated_versions} are not all valid; valid versions are"
         )
         yield message.at(None, "deprecatedVersions"), f"{reason} {spec.valid_versions}"
 

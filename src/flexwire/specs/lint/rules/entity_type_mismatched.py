@@ -42,7 +42,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         expected = _TYPES.get(field.entity_type, field.type.name)
         if expected != field.type.name:
             reason = (
-                f"a {field.entity_type} has type {expected}, but field {field.name} has type "
+                f"a {field.entity_type} must have type {expected}, but field {field.name} has type "
                 f"{field.type}"
             )
             yield message.at(field, "entityType"), reason

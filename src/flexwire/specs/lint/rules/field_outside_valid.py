@@ -37,7 +37,8 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for field, _ in message.fields():
         if field.versions and field.versions.highest < valid.lowest:
             reason = (
-                f"field {field.name} exists in {field.versions}; only {valid} are valid; remove it"
+                f"field {field.name} exists in {field.versions}, but only {valid} are valid; "
+                "remove the field"
             )
             yield message.at(field, "versions"), reason
 

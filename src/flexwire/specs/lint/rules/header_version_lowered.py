@@ -37,7 +37,8 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for (before, higher), (after, lower) in pairwise(message.header_ranges):
         if lower < higher:
             reason = (
-                f"versions {before} have header {higher}, but {after} have {lower}; keep {higher}"
+                f"versions {before} have header {higher}, but versions {after} have header "
+                f"{lower}; keep header {higher}"
             )
             yield message.at(None, "headerVersions"), reason
 

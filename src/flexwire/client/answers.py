@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MOVED_CODES: Final = frozenset((5, 6, 9, 14, 15, 16, 41))
 """The codes LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REPLICA_NOT_AVAILABLE, NOT_CONTROLLER,
 and three codes about coordinators. These codes mean that another broker can answer, or that the
-same broker can answer a little later.
+same broker can answer later.
 """
 
 
@@ -108,7 +108,7 @@ class BrokerAnswer:
 
     @property
     def did_nothing(self) -> bool:
-        """True if every part of the request failed, so that a retry repeats no effect."""
+        """True if every part of the request failed. A retry then repeats no effect."""
         fields = list(self._codes())
         # The error code of a structure does not describe the structures inside it.
         inmost = [

@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 def usable_versions(api_key: int, offered: Mapping[int, Versions]) -> Versions:
     """Return the versions that flexwire can write and a broker with these ranges can read.
 
-    If the ranges are those of a release, the result excludes versions that the release advertises
-    but does not read: 4.x advertises Produce from 0 and reads Produce from 3.
+    If the ranges match a release, the result excludes versions that the release advertises but does
+    not read: Kafka 4.x advertises Produce from version 0, and reads it from version 3.
 
     >>> usable_versions(3, {3: Versions(0, 99)})
     Versions('0-13')

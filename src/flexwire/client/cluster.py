@@ -279,11 +279,11 @@ class Cluster(Closeable):
     ) -> BrokerAnswer:
         """Send a request to a route's broker and return the answer, as `Broker.call` does.
 
-        If an answer says that another broker can answer (NOT_LEADER_OR_FOLLOWER, NOT_COORDINATOR,
-        NOT_CONTROLLER), or the same broker a little later, the answer is returned unchanged. With
-        ``retries``, the request is sent again up to this number of times, each time after a new
-        look-up of the route. A request that may change something is sent again only if no part of
-        it succeeded.
+        If an error code means that another broker can answer (NOT_LEADER_OR_FOLLOWER,
+        NOT_COORDINATOR, NOT_CONTROLLER), or that the same broker can answer later, the answer is
+        returned unchanged. With ``retries``, the request is sent again up to this number of times,
+        each time after a new look-up of the route. A request that may change something is sent
+        again only if no part of it succeeded.
         """
         return self.ask(message_name, body, version, to=to, retries=retries, **options).exact()
 

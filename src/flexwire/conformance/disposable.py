@@ -1,10 +1,10 @@
 """The requests that affect a whole cluster, for clusters that nobody needs afterwards.
 
-They contain the names of the run's own topic, users, producer and groups if an API accepts such a
-name, and otherwise a broker, voter or feature that does not exist. A faulty broker may interpret
-these requests differently, and quotas, credentials, ACLs and tokens remain in the cluster. The
-requests therefore need a separate permission. Broker settings are not changed: a run uses the same
-APIs on its own topic instead.
+If an API accepts the name of a topic, user, producer or group, the requests contain the run's own
+names. Otherwise they refer to a broker, voter or feature that does not exist. A faulty broker may
+interpret these requests differently, and quotas, credentials, ACLs and tokens remain in the
+cluster. The requests therefore need a separate permission. Broker settings are not changed: a run
+uses the same APIs on its own topic instead.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ NOTHING_LEARNED: Final[Mapping[str, Any]] = {}
 
 
 class Learned(NamedTuple):
-    """A value that only the broker knows. ``until`` is sent as long as the value is unknown."""
+    """A value that only the broker knows. ``until`` is sent until the value is known."""
 
     name: str
     until: Any
@@ -50,13 +50,13 @@ class Learned(NamedTuple):
 class Question(NamedTuple):
     """A request of an API in some versions: its JSON form, with the fields of all these versions.
 
-    Texts with ``{number}`` are names that do not exist. Separate cases empty and lengthen those
-    lists of the form that contain such names, unless ``one_only`` states a reason against it.
-    ``is_filter`` is true if the answer lists only existing objects, so that it does not have to
-    repeat the names in the request. ``ends_connection`` is true if the broker may read later bytes
-    on the same connection differently. ``writes`` is true if the request changes something, so that
-    the next request may get another error code. ``route`` is the broker of the cluster that has to
-    answer. Other brokers answer with an error code.
+    Texts with ``{number}`` are names that do not exist. Separate cases send the form with empty and
+    with long lists of such names, unless ``one_only`` contains a reason not to do so. ``is_filter``
+    is true if the answer lists only existing objects, so that it does not have to repeat the names
+    in the request. ``ends_connection`` is true if the broker may read later bytes on the same
+    connection differently. ``writes`` is true if the request changes something, so that the next
+    request may get another error code. ``route`` is the broker of the cluster that has to answer.
+    Other brokers answer with an error code.
     """
 
     form: Mapping[str, Any]

@@ -1,8 +1,8 @@
-"""The requests that remove what a run created, in sending order.
+"""The requests that remove the objects of a run, in sending order.
 
 A transaction is ended first, because a group cannot be removed while a transaction holds its
 offsets. Members leave before their group is removed. An API is tested only if the broker also
-offers the APIs that remove what it creates.
+offers the APIs that remove the created objects.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _NO_GROUP: Final = _NO_COORDINATOR | {69}
 
 
 def removals(own: str) -> list[Removal]:
-    """Return the requests that remove what a run may have created, in sending order."""
+    """Return the requests that remove the possible objects of a run, in sending order."""
     names = OwnNames.of(own)
     asked = {name: questions[-1].form for name, questions in write_questions(own).items()}
     found = [

@@ -54,7 +54,7 @@ def own_name() -> str:
 
 
 class OwnNames(NamedTuple):
-    """The names of a run's groups, and of the member in groups whose members choose their names."""
+    """The names of a run's groups, and of the member where members choose their own names."""
 
     consumers: str
     sharers: str

@@ -46,7 +46,7 @@ def make_finding(
 ) -> Finding:
     """Return a finding for a line of text.
 
-    The whole line is kept, so that a terminal can show it.
+    The complete line is stored, so that a terminal can show it.
     """
     excerpt, at = window(text, column, _LONGEST_EXCERPT)
     message = printable(message)

@@ -224,7 +224,7 @@ def read_package(directory: Path | str | None = None) -> VectorPackage:
 
 
 def installed() -> Path:
-    """Return the directory of the package that pip installed. `VectorsError` if there is none."""
+    """Return the installed package's directory. Raises `VectorsError` if there is none."""
     spec = importlib.util.find_spec(INSTALLED)
     if spec is None or spec.origin is None:
         raise VectorsError(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _CHUNK: Final = 65_536
 _KEPT: Final = 200
-"""The number of bytes that are kept from the start and from the end of standard error, for the text
+"""The number of bytes from the start and from the end of standard error that are kept for the text
 of a fault.
 """
 _MOST_WAIT: Final = 2.0
@@ -71,8 +71,8 @@ class CodecProcess:
     def ask(self, line: bytes) -> bytes:
         """Return the line with which the command answers a line. Both lines end with a line feed.
 
-        Raises `CodecFaultError` for a fault. The command has then ended. Raises `VectorsError` if
-        the command cannot be started.
+        Raises `CodecFaultError` for a fault. After a fault, the command has ended. Raises
+        `VectorsError` if the command cannot be started.
         """
         seconds = self._limits.case_seconds
         if self._running is None:

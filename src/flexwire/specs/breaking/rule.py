@@ -36,10 +36,11 @@ class BreakingRule(RulePage):
     """One rule.
 
     ``structure`` compares the two editions of a structure in a version. ``message`` compares the
-    specs of a message. The new spec is None if the message was removed. Both yield places in the
-    new spec and the changes there. ``compatible_in`` are the modes whose source calls such a change
-    compatible, so that the rule is not used in these modes. ``needs_own_text`` marks rules about
-    properties that the catalog has only for the newest release of a message (`Edition.own_text`).
+    specs of a message. The new spec is None if the message was removed. Both functions yield places
+    in the new spec, each with the change in this place. ``compatible_in`` are the modes whose
+    source considers such a change compatible. The rule is not used in these modes.
+    ``needs_own_text`` marks rules about properties that the catalog has only for the newest release
+    of a message (`Edition.own_text`).
     """
 
     category: Breaks

@@ -288,7 +288,7 @@ def _find_error_tagged(message: str, version: int) -> _ErrorTaggedVersion | None
     schemas = old.schema(edition, version, Encoding.KAFKA), old.schema(tagged, at, Encoding.KAFKA)
     errors = newly_tagged(*schemas, {})
     if not errors and schemas[0].flexible == schemas[1].flexible:
-        # Only the other message of the API contains errors.
+        # Only the API's other message (the request or response) contains errors.
         return None
     codes = tuple(
         (*error.at.steps, error.at.old.attribute)

@@ -72,7 +72,7 @@ class SideSpecs:
     def target(
         self, named: MessageKey, old: Edition, version: int, *, newest: bool
     ) -> tuple[Edition, int] | str:
-        """Return the message that replaces an old one, and its version, or why there is none.
+        """Return the message that replaces an old message, and its version, or why there is none.
 
         The version remains the same. It becomes the newest version if the old version was the
         newest version in its specs, or if ``newest`` is true.

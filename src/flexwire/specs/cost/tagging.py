@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Schema
 
 # Values for fields that are never set in the traffic. Such a value may equal the default, because
-# only the bytes around it are counted.
+# only the bytes around the value are counted.
 _STAND_INS: dict[type[types.Type], Any] = {
     types.Boolean: True,
     types.Integer: 1,

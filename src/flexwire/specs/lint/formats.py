@@ -130,8 +130,8 @@ def to_junit(report: Report) -> str:
         if not findings:
             lines.append(f"{opened}/>")
             continue
-        # A test can fail only once. Programs that read the format count the first failure and
-        # ignore the others.
+        # In JUnit, a test can fail only once. Programs that read the format count the first failure
+        # and ignore the others.
         title = findings[0].rule if len(findings) == 1 else f"{len(findings)} findings"
         text = "\n".join(map(str, findings))
         facts = f"type={quoteattr(findings[0].rule)} message={quoteattr(title)}"

@@ -1,8 +1,8 @@
 """The beginning of a header changed, or a header has a new field that is not tagged.
 
-A broker reads the beginning of a request's header before it knows the request's version. Therefore
-all versions of a header must begin with the same fields, in the same order and with the same types,
-and new fields are tagged.
+A broker reads the beginning of a request's header before it knows the request's version. All
+versions of a header must therefore begin with the same fields, in the same order and with the same
+types. New fields must be tagged.
 
 Flagged: a field without a tag in version 3 of RequestHeader.json, which version 2 does not have.
 

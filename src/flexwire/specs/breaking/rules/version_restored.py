@@ -11,7 +11,7 @@ release that had the version, and allow this finding.
 
 Source: Kafka's checker of metadata records (`EvolutionVerifier`, KAFKA-16469), which refuses
 restored versions for every message. Kafka restored versions once: 4.0.1 restored JoinGroup 0 and 1
-as they were in 3.9 (KAFKA-19444).
+with their layout from 3.9 (KAFKA-19444).
 """
 
 from __future__ import annotations

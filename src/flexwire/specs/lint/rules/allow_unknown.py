@@ -1,6 +1,6 @@
 """A flexwire comment is not an "allow", or contains a rule id that does not exist.
 
-Such a comment allows nothing. lint still reports the finding.
+Such a comment has no effect: lint still reports the finding.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """A comment allows a finding without a reason.
 
-Such a comment allows nothing. The next reader must be able to check whether the reason still holds.
+Such a comment has no effect. The next reader must be able to check whether the reason still holds.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """More than 100 structures are nested.
 
-A program that reads such a message needs as many nested calls.
+A program that reads such a message needs one nested call for each structure.
 
 Source: flexwire, which cannot lay out such a message; Kafka's generator does not check this.
 """

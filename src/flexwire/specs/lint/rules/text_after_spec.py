@@ -1,6 +1,7 @@
 """Text follows the end of the spec.
 
-A file contains one JSON object. Kafka's generator before 3.0, and mode `legacy`, ignore the rest.
+A file contains one JSON object. Kafka's generator before 3.0, and mode `legacy`, ignore the text
+after the object.
 
 Flagged:
 

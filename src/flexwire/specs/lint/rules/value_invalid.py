@@ -1,8 +1,8 @@
 """A value does not fit its key.
 
-Examples are an object in place of a text, a number that is too large, and a word that is not
-allowed. Numbers and booleans may be written as texts, because Jackson accepts them. Null counts as
-absent.
+Examples are an object in place of a string, a number that is too large, and a word that is not
+allowed. Numbers and booleans may be written as strings, because Jackson accepts such strings. Null
+counts as absent.
 
 Flagged:
 

@@ -2,7 +2,7 @@
 
 A tagged field may omit its versions. The field then exists in its tagged versions. In mode
 `strict`, a tagged field that contains fields must have versions, because Kafka's generator
-overlooks the tagged versions there.
+overlooks the tagged versions of such a field.
 
 Flagged:
 

@@ -99,7 +99,7 @@ def test_a_tag_beyond_31_bits_is_refused_but_by_the_lenient_reader() -> None:
 
 def test_an_offset_outside_the_data_is_refused() -> None:
     for offset in (-1, 4):
-        with pytest.raises(DecodeError, match=f"no byte {offset} in 3 bytes"):
+        with pytest.raises(DecodeError, match=f"expected an offset from 0 to 3, got {offset}"):
             MadeUp.decode_prefix(b"abc", 1, offset)
 
 

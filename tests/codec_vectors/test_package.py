@@ -230,7 +230,7 @@ def test_a_damaged_file_is_refused(copied: Path) -> None:
 
 def test_a_line_without_end_is_refused(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flexwire.vectors.package.LONGEST_LINE", 1000)
-    with pytest.raises(VectorsError, match="above 1000 bytes"):
+    with pytest.raises(VectorsError, match="is longer than 1000 bytes"):
         list(read_package(copied).vectors())
 
 

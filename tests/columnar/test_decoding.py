@@ -162,9 +162,9 @@ def test_a_version_that_is_none_is_an_error_of_its_rows() -> None:
 
 
 def test_what_is_no_column_of_messages_is_refused() -> None:
-    with pytest.raises(TypeError, match="binary or large_binary, got 'string'"):
+    with pytest.raises(TypeError, match="binary or large_binary column, got 'string'"):
         decode_messages("FetchRequest", pa.array(["text"]), 13)
-    with pytest.raises(ValueError, match="expected one for each of 2 rows, got '1 of them'"):
+    with pytest.raises(ValueError, match="expected a version for each of 2 rows, got 1"):
         decode_messages("FetchRequest", pa.array([b"", b""]), [13])
     with pytest.raises(UnknownMessageError):
         decode_messages("FetchRequst", pa.array([b""]), 13)

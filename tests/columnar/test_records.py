@@ -213,7 +213,7 @@ def test_the_next_batch_is_found_where_the_length_reaches_beyond_the_end() -> No
     assert rows == [(offset,) for offset in range(second.base_offset, rows[-1][0] + 1)]
     assert unread == first.size
     declared = first.size + (1 << 30)
-    reason = f"a batch of {declared} bytes, but the data ends after {len(data)}"
+    reason = f"the batch declares {declared} bytes, but the data ends after {len(data)}"
     assert errors == [str(RecordError(reason))]
 
 

@@ -82,9 +82,17 @@ def test_any_bytes_give_only_our_errors() -> None:
             continue
 
 
-@pytest.mark.parametrize("prefix", ["7fffffff", "ffffffff", "80000000", "06400001"])
-def test_a_length_that_no_frame_has_is_refused_at_once(prefix: str) -> None:
-    with pytest.raises(CallError, match="a frame of"):
+@pytest.mark.parametrize(
+    ("prefix", "reason"),
+    [
+        ("7fffffff", "a frame of 2147483647 bytes is longer than the limit"),
+        ("ffffffff", "a frame cannot have -1 bytes"),
+        ("80000000", "a frame cannot have -2147483648 bytes"),
+        ("06400001", "a frame of 104857601 bytes is longer than the limit"),
+    ],
+)
+def test_a_length_that_no_frame_has_is_refused_at_once(prefix: str, reason: str) -> None:
+    with pytest.raises(CallError, match=reason):
         ask(sends(bytes.fromhex(prefix) + b"abc", stays=True))
 
 

@@ -94,7 +94,7 @@ def test_records_that_inflate_beyond_bounds_are_not_shown() -> None:
         ([{"timestamp": "now"}], "timestamp", "p"),
         ({"records": 7}, "expected records, got 7", "p"),
         ({"records": [], "compresion": "zstd"}, "a batch has no field 'compresion'", "p"),
-        ({"records": [], "compression": "zip"}, "does not have 'zip'", "p"),
+        ({"records": [], "compression": "zip"}, "magic 2 does not support 'zip'", "p"),
     ],
 )
 def test_what_is_not_a_record_is_refused_with_its_path(form: Any, why: str, where: str) -> None:

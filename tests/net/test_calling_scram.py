@@ -73,7 +73,7 @@ def test_a_broker_that_does_not_know_the_secret_is_not_believed(says: bytes) -> 
 
 
 def test_a_signature_before_the_proof_proves_nothing() -> None:
-    with pytest.raises(LoginError, match="it does not know the secret"):
+    with pytest.raises(LoginError, match="the broker does not know the secret"):
         ScramClient("SCRAM-SHA-256", "a", "b").verify(b"v=")
 
 
@@ -162,7 +162,7 @@ def test_a_mechanism_that_the_listener_does_not_have_is_said_with_those_it_has()
     login = Security(login=Login("PLAIN", "alice", "secret"))
     with (
         answering(Answers(SaslHandshake=says)) as (address, answers),
-        pytest.raises(LoginError, match="its listener has GSSAPI, OAUTHBEARER"),
+        pytest.raises(LoginError, match="enabled mechanisms: GSSAPI, OAUTHBEARER"),
     ):
         Broker.connect(address, login)
     assert "SaslAuthenticate" not in answers.names()

@@ -294,6 +294,5 @@ def test_apis_are_given_by_name_or_key_and_others_are_refused(tmp_path: Path) ->
     command = ["tap", "--upstream", "b:1", "--out", str(tmp_path), "--only-api", "Hartbeat"]
     result = CliRunner().invoke(app, command)
     assert result.exit_code != 0
-    assert "an API by name or key: no API 'Hartbeat'; did you mean 'Heartbeat'?" in str(
-        result.exception
-    )
+    wording = "expected the name or key of an API: no API 'Hartbeat'; did you mean 'Heartbeat'?"
+    assert wording in str(result.exception)

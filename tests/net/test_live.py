@@ -196,7 +196,8 @@ def test_the_socket_is_this_users_alone_and_replaces_one_that_was_left(tmp_path:
 
 
 def test_a_tap_of_several_processes_gives_no_live_capture(tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match="processes: expected 1, because readers of --live"):
+    wording = "processes: expected 1, because --live sends the capture of a single process, got 2"
+    with pytest.raises(ArgumentError, match=wording):
         Tap((LOOPBACK, 0), (LOOPBACK, 1), tmp_path, live=str(tmp_path / "s"), processes=2)
 
 

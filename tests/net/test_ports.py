@@ -153,7 +153,7 @@ def test_whatever_the_file_holds_gives_ports_or_our_error(tmp_path: Path, data: 
 def test_a_damaged_file_is_said(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "tap-ports-5.json"
     path.write_bytes(data)
-    with pytest.raises(TapError, match=r"tap-ports-5\.json: expected brokers' addresses"):
+    with pytest.raises(TapError, match=r"tap-ports-5\.json: expected broker addresses"):
         StablePorts(PortRange(5, 9), path)
 
 
@@ -162,7 +162,7 @@ def test_what_is_not_a_range_is_said(text: str, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="expected a port range such as 19100-19199, got"):
         parse_port_range(text)
     command = ["tap", "--upstream", "b:1", "--out", str(tmp_path / "out"), f"--ports={text}"]
-    with pytest.raises(FlexwireError, match="--ports: expected ports such as"):
+    with pytest.raises(FlexwireError, match="--ports: expected a port range such as"):
         CliRunner().invoke(app, command, catch_exceptions=False)
 
 

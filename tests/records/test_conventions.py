@@ -194,7 +194,7 @@ class TestFixedWidth:
             try:
                 FixedWidth({"h": type_}).read([("h", bytes(size))])
             except RecordHeaderError as error:
-                assert error.reason.endswith(f"bytes of {type_}, got {size}")  # noqa: PT017
+                assert error.reason.endswith(f"bytes for {type_}, got {size}")  # noqa: PT017
             else:
                 sizes.append(size)
         widths = {"boolean": 1, "byte": 1, "short": 2, "int": 4, "float": 4}
@@ -245,7 +245,7 @@ class TestTypedValues:
     def test_only_typed_values_are_written(self) -> None:
         with pytest.raises(RecordHeaderError, match="expected a Typed, got 5"):
             write_headers([("h", 5)], "kip-82")
-        with pytest.raises(RecordHeaderError, match="has no null"):
+        with pytest.raises(RecordHeaderError, match="does not contain null"):
             write_headers([("h", Typed("null"))], "kip-82")
 
 

@@ -48,10 +48,10 @@ def back(value: Any) -> Any:
         ("1,2", "would read 1 and drops ',2'"),
         ("[1] x", "drops 'x'"),
         ("2024-02-30", "is not a valid date, but Connect would accept it"),
-        ("2024-1-1 o", "is not a date"),
-        ("24:00:00.000Z", "is not a time"),
-        ("2024-01-01T12:34:60.000Z", "is not a timestamp"),
-        ("[2024-01-01,7]", "would make a date of 7"),
+        ("2024-1-1 o", "is not a valid date"),
+        ("24:00:00.000Z", "is not a valid time"),
+        ("2024-01-01T12:34:60.000Z", "is not a valid timestamp"),
+        ("[2024-01-01,7]", "would make a date from 7"),
         ("{16777216:1,16777217:2,1.5:3}", "would merge two keys of a map"),
         ("{1:1,true:2}", "are the same key in Python"),
         ("{[1]:2}", "cannot have arrays or maps as keys"),
@@ -69,13 +69,13 @@ def test_only_ten_characters_are_a_date_to_java() -> None:
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', "[[", '[{"a":'])
 def test_nesting_is_bounded(opening: str) -> None:
-    with pytest.raises(RecordHeaderError, match="nested more than 100 deep"):
+    with pytest.raises(RecordHeaderError, match="nested more than 100 levels deep"):
         read(opening * 100_000)
 
 
 def test_nesting_up_to_the_bound() -> None:
     assert str(read("[" * 100 + "]" * 100)) == "[" * 100 + "]" * 100
-    with pytest.raises(RecordHeaderError, match="nested more than 100 deep"):
+    with pytest.raises(RecordHeaderError, match="nested more than 100 levels deep"):
         read("[" * 101 + "]" * 101)
 
 
@@ -195,7 +195,7 @@ def test_what_would_not_come_back_is_refused(value: Any) -> None:
 def test_nesting_without_end_is_refused() -> None:
     endless: list[Any] = []
     endless.append(endless)
-    with pytest.raises(RecordHeaderError, match="nested more than 100 deep"):
+    with pytest.raises(RecordHeaderError, match="nested more than 100 levels deep"):
         write_headers([("h", endless)], "connect")
 
 

@@ -212,8 +212,16 @@ WRONG_FIELDS: list[tuple[str, dict[str, Any], str]] = [
     ("compression", {"compression": None}, "magic 2 does not support None"),
     ("compression", {"compression": "zstd", "magic": 1}, "magic 1 does not support"),
     ("timestamp_type", {"timestamp_type": "NoTimestampType"}, "magic 2 does not support"),
-    ("timestamp_type", {"timestamp_type": "NoTimestampType", "magic": 1}, "does not have"),
-    ("timestamp_type", {"timestamp_type": "LogAppendTime", "magic": 0}, "does not have"),
+    (
+        "timestamp_type",
+        {"timestamp_type": "NoTimestampType", "magic": 1},
+        "magic 1 does not support 'NoTimestampType'",
+    ),
+    (
+        "timestamp_type",
+        {"timestamp_type": "LogAppendTime", "magic": 0},
+        "magic 0 does not support 'LogAppendTime'",
+    ),
     ("level", {"compression": "gzip", "level": 0}, "level 0 is not in 1 to 9, the range for gzip"),
     ("level", {"compression": "lz4", "level": 18}, "not in 1 to 17"),
     ("level", {"compression": "zstd", "level": 23}, "not in -131072 to 22"),

@@ -147,7 +147,7 @@ def test_unknown_tags_are_kept_and_missing_mandatory_fields_named() -> None:
     assert FOO.decode(FOO.encode(unknown)) == unknown
     with pytest.raises(EncodeError, match=r"Foo at baz: the field is missing and has no default"):
         FOO.encode({})
-    with pytest.raises(EncodeError, match=r"FooResponse at foos\[0\].baz: missing"):
+    with pytest.raises(EncodeError, match=r"FooResponse at foos\[0\].baz: the field is missing"):
         RESPONSE.encode({"foos": [{}]})
     with pytest.raises(EncodeError, match="Foo has no field 'bax'; did you mean 'ba"):
         FOO.encode({"bax": 1})

@@ -150,7 +150,7 @@ def why_it_writes(api_name: str, body: Any) -> str | None:
     >>> why_it_writes("DeleteTopics", message("DeleteTopicsRequest")())
     'DeleteTopics may change something'
     >>> why_it_writes("DeleteGroups", message("DeleteGroupsRequest")())
-    'DeleteGroups may change something: the offsets that the groups committed are lost'
+    'DeleteGroups may change something: the committed offsets of the groups are lost'
     """
     if api_name not in READING:
         danger = DANGERS.get(api_name)

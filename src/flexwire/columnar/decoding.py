@@ -70,7 +70,7 @@ def versions_of(
         raise refuse("structs", "a struct column", str(data.type))
     numbers = _numbers(versions)
     if not isinstance(numbers, int) and len(numbers) != len(data):
-        raise refuse("versions", f"a version for each of {len(data)} rows", f"{len(numbers)}")
+        raise refuse("versions", f"a version for each of {len(data)} rows", len(numbers))
     return RowVersions(numbers, len(data))
 
 

@@ -37,7 +37,7 @@ class OutcomeRecorder:
     >>> ledger = OutcomeRecorder("a-client", "1.0", part="an example")
     >>> ledger.produced([SampleRecord("orders", b"k", b"v")])
     >>> ledger.outcome().failures
-    ('orders: 1 of 1 records did not come back',)
+    ('orders: 1 of 1 records were not consumed',)
     """
 
     def __init__(self, client: str, version: str, *, part: str) -> None:

@@ -91,9 +91,9 @@ class TapSecurity:
             return
         if self.upstream is not None and self.upstream.certificate is not None:
             raise TapError(
-                "brokers that identify clients by certificate would see all clients as the tap's "
-                "principal, with that principal's ACLs and quotas; use --as-one-principal to "
-                "allow this"
+                "with the tap's own certificate, brokers that identify clients by certificate "
+                "would see all clients as one principal, with that principal's ACLs and quotas; "
+                "use --as-one-principal to allow this"
             )
         if self.listen is not None and self.listen.client_auth != "none":
             raise TapError(

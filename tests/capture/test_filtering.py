@@ -76,7 +76,7 @@ def test_what_is_not_a_filter_is_not_taken_for_one(said: bytes, tmp_path: Path) 
 
 
 def test_a_filter_that_no_file_has_room_for_is_refused() -> None:
-    with pytest.raises(ArgumentError, match=f"at most {MOST_FILTER_BYTES} bytes"):
+    with pytest.raises(ArgumentError, match=f"limited to {MOST_FILTER_BYTES} bytes"):
         CaptureFilter(topics=("a" * MOST_FILTER_BYTES,))
     with pytest.raises(ArgumentError, match="a tuple of strings"):
         CaptureFilter(topics="orders")  # type: ignore[arg-type]  # what it refuses

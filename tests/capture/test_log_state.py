@@ -164,7 +164,7 @@ def test_any_bytes_are_read_to_their_end(tmp_path: Path) -> None:
 
 def test_what_is_read_whole_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "MAX_STATE_BYTES", 10)
-    with pytest.raises(CaptureError, match="more than the 10"):
+    with pytest.raises(CaptureError, match="more than the maximum of 10"):
         read(read_producer_snapshot, tmp_path, SNAPSHOT, bytes(11))
 
 

@@ -122,8 +122,10 @@ def test_a_snapshot_that_is_not_whole_or_not_of_this_log_is_not_used(tmp_path: P
     whole, name = snapshot([NOTHING] * 3), SnapshotName(3, 1).file
     for cut in range(len(whole)):
         found = covered(write(tmp_path, {"5": batch(5, [NOTHING]), "3-1": whole[:cut]}))
-        assert "snapshot's" in (found.snapshots[0].problem or "")
-        with pytest.raises(CaptureError, match=f"{name} is not used: it does not (begin|end)"):
+        assert "with a snapshot " in (found.snapshots[0].problem or "")
+        with pytest.raises(
+            CaptureError, match=f"{name} is not used: the file does not (begin|end)"
+        ):
             found.base(3)
     found = covered(write(tmp_path / "more", {"0": b"", "3-1": whole + NOTHING}))
     assert found.snapshots[0].problem == "the file does not end with a snapshot footer"
@@ -133,7 +135,7 @@ def test_a_snapshot_that_is_not_whole_or_not_of_this_log_is_not_used(tmp_path: P
     assert found.snapshots[0].problem == "the file does not end with a snapshot footer"
     # The log before the gap has another epoch, because another leader wrote it.
     found = covered(write(tmp_path / "other", {"0": log([NOTHING] * 5), "3-2": whole}))
-    assert "epoch 1 there" in (found.snapshots[0].problem or "")
+    assert "the log has epoch 1 at offset 2" in (found.snapshots[0].problem or "")
     assert found.base(3) == StateBase(None, 0, 3)
 
 
@@ -147,7 +149,7 @@ def test_a_time_is_before_the_first_later_record(tmp_path: Path) -> None:
     there = write(tmp_path / "late", late)
     assert covered(there, TIME + 2000).at_time(TIME + 2000) == 3
     assert covered(there, TIME + 3000).at_time(TIME + 3000) == 4
-    with pytest.raises(CaptureError, match=f"as of {TIME + 1999} ms is not known; .* from 3 to 4"):
+    with pytest.raises(CaptureError, match=f"at {TIME + 1999} ms is not known; .* from 3 to 4"):
         covered(there, TIME + 1999).at_time(TIME + 1999)
 
 

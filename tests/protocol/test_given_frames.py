@@ -167,7 +167,7 @@ def test_a_short_response_that_could_be_two_things_says_both() -> None:
     """A heartbeat's response with a large correlation id begins like a long frame."""
     answer = response_payload(HEARTBEAT, 0, make("HeartbeatResponse"), correlation_id=1000)
     [found] = read_input_responses(answer, lambda _: (HEARTBEAT, 0))
-    assert "announce 1000 bytes, 2 follow" in str(found.error)
+    assert "announce 1000 bytes, but 2 follow" in str(found.error)
     assert "without a length, the bytes are a complete HeartbeatResponse" in str(found.error)
     [bare] = read_input_responses(answer, lambda _: (HEARTBEAT, 0), has_length=False)
     assert bare.whole is not None

@@ -90,7 +90,7 @@ def test_damaged_metrics_are_read_or_our_error(at: int, byte: int) -> None:
 def test_nothing_inflates_beyond_the_limit(compression: Any) -> None:
     number = COMPRESSIONS.index(compression)
     data = deflate(compression, bytes(100_000), level=None, magic=2)
-    with pytest.raises(DecodeError, match=r"beyond 99999 bytes|at most 99999 are read"):
+    with pytest.raises(DecodeError, match=r"more than 99999 bytes|at most 99999 bytes"):
         read_client_metrics(data, number, limit=99_999)
 
 
@@ -101,7 +101,7 @@ def test_more_values_than_are_held_are_refused() -> None:
     gauge.data_points.extend(library().NumberDataPoint() for _ in range(MOST_POINTS))
     assert len(read_client_metrics(made.SerializeToString())) == MOST_POINTS
     gauge.data_points.add()
-    with pytest.raises(DecodeError, match="more than 100000 values"):
+    with pytest.raises(DecodeError, match="at most 100000 values in one push, got more"):
         read_client_metrics(made.SerializeToString())
 
 
@@ -111,7 +111,7 @@ def test_metrics_without_values_count_too() -> None:
     metrics = made.resource_metrics.add().scope_metrics.add().metrics
     for _ in range(MOST_POINTS + 1):
         metrics.add().gauge.SetInParent()
-    with pytest.raises(DecodeError, match="more than 100000 values"):
+    with pytest.raises(DecodeError, match="at most 100000 values in one push, got more"):
         read_client_metrics(made.SerializeToString())
 
 
@@ -119,7 +119,7 @@ def test_a_count_that_no_column_holds_is_refused() -> None:
     made = library().MetricsData()
     histogram = made.resource_metrics.add().scope_metrics.add().metrics.add(name="x").histogram
     histogram.data_points.add(count=2**63)
-    with pytest.raises(DecodeError, match="beyond"):
+    with pytest.raises(DecodeError, match=f"a count of at most {2**63 - 1}, got {2**63}"):
         read_client_metrics(made.SerializeToString())
 
 

@@ -222,7 +222,7 @@ def test_a_file_that_was_replaced_or_is_gone_is_refused(place: OutputDirectory) 
         one.open()
     one = source(place, "data")
     place.write("data", b"longer than before")
-    with pytest.raises(StorageError, match="got 18 of "):
+    with pytest.raises(StorageError, match="got 18 bytes of "):
         one.open()
     place.remove(["data"])
     with pytest.raises(StorageError, match=r"it was removed after|No such file"):

@@ -390,7 +390,10 @@ def _examined(name: SnapshotName, source: InputFile, walked: _EpochRuns) -> Meta
         problem = f"the snapshot cannot be read: {error}"
     epoch = walked.epoch_at(name.offset - 1)
     if problem is None and epoch not in {None, name.epoch}:
-        problem = f"the snapshot belongs to another history: the log has epoch {epoch}"
+        problem = (
+            "the snapshot belongs to another history, because the log has epoch "
+            f"{epoch} at offset {name.offset - 1}"
+        )
     return MetadataSnapshot(name, timestamp, problem)
 
 

@@ -180,7 +180,7 @@ DELEGATION_TOKEN_AUTHORIZATION_FAILED
 DELEGATION_TOKEN_EXPIRED
     The delegation token has expired.
 INVALID_PRINCIPAL_TYPE
-    The cluster does not know this principal type. A valid type is "User".
+    The cluster does not know this principal type. The type "User" is valid.
 NON_EMPTY_GROUP
     The group still has members. Stop the members first.
 GROUP_ID_NOT_FOUND

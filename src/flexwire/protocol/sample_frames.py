@@ -56,7 +56,7 @@ def hostile_frame(message_class: type[Message], version: int, seed: int) -> Host
     expects this message and receives only these bytes. Raises the errors of `random_frame`.
 
     >>> hostile_frame(message("HeartbeatRequest"), 4, 2).damage
-    "the frame's length is -1, in place of 179"
+    "the frame's length is -1 instead of 179"
     """
     source = random.Random(seed)  # noqa: S311 - these numbers need not be secret
     seed_of_frame = source.getrandbits(32)

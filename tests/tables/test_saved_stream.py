@@ -297,7 +297,7 @@ def test_a_state_that_cannot_be_kept_is_told_and_the_stream_goes_on(
     caplog.clear()
     monkeypatch.setattr(saved_state, "MOST_STATE_BYTES", 100)
     query.run()
-    assert "at most 100 are kept" in caplog.text
+    assert "at most 100 can be saved" in caplog.text
     assert query.rows[FRAMES]
 
 

@@ -137,6 +137,20 @@ def _remember_classes() -> None:
         kind.__getattr__ = find
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Free the plans of a test in Java, whose heap is small and serves hundreds of tests."""
+    if "spark" not in getattr(item, "fixturenames", ()):
+        return
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - importing PySpark takes a second
+
+    from flexwire.spark.session import release_plans  # noqa: PLC0415 - see above
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        release_plans(running)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Yield the only Spark session of the run; only tests that use it wait for its start."""

@@ -119,6 +119,8 @@ def on_this_machine(threads: int) -> dict[str, str]:
     return {
         # The owner of a cluster decides about the cluster's web pages.
         "spark.ui.enabled": "false",
+        # Spark keeps the plans of finished queries as text for its web pages, by default 1,000.
+        "spark.sql.ui.retainedExecutions": "1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         # Spark's default of 200 is meant for a cluster. Twice the number of threads balances

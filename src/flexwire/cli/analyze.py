@@ -292,8 +292,7 @@ def analyze(
     else:
         _print_summary(analysis, out)
     if answers is not None and analysis.facts.unanswered:
-        # The user requested these answers. A default answer that fails is only mentioned in the
-        # report.
+        # The user requested these answers. The report alone mentions a failed default answer.
         raise AnalysisError(f"{len(analysis.facts.unanswered)} of the requested answers failed")
 
 

@@ -48,7 +48,7 @@ def test_json_has_a_line_for_each_connection_and_a_table_has_the_same_rows() -> 
     head, *lines = text.splitlines()
     assert head.split() == list(COLUMNS) == list(_COLUMNS)
     assert [line.split()[0] for line in lines] == [row["client"] for row in rows]
-    assert notes.count("cannot be read: an IP fragment") == 1
+    assert notes.count("cannot be read: the packet is an IP fragment") == 1
     sizes = [row["requestBytes"] + row["responseBytes"] for row in rows]
     assert sizes == sorted(sizes, reverse=True)
 

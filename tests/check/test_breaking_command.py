@@ -146,7 +146,9 @@ def test_two_sides_are_needed_and_pages_are_told(run: Callable[..., Result]) -> 
     assert run("--against", "old").exit_code == 2
     assert run("new", "--against", "old", "--use", "TAG_REUSD").exit_code == 2
     page = run("--explain", "TAG_REUSED").output
-    assert page.startswith("TAG_REUSED (WIRE: bytes of an existing version")
+    assert page.startswith(
+        "TAG_REUSED (WIRE: a reader misinterprets the bytes of an existing version)\n"
+    )
     assert "Tag numbers must never be reused" in page
     listed = run("--explain", "ALL").output.splitlines()
     assert len(listed) == len(breaking_rules())

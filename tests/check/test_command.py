@@ -51,7 +51,9 @@ def test_findings_exit_with_100(specs: Path) -> None:
     done = lint("good.json", "bad.json")
     assert done.exit_code == 100
     repeated, closed = done.output.split("\n\n")[:2]
-    assert closed.startswith("bad.json:1:75: FLEXIBLE_VERSIONS_CLOSED flexible versions 0 end")
+    assert closed.startswith(
+        "bad.json:1:75: FLEXIBLE_VERSIONS_CLOSED flexible versions 0 have an upper limit"
+    )
     assert repeated.startswith("bad.json:1:10: MESSAGE_REPEATED message Foo is already")
     assert "2 findings in 1 of 2 files" in done.output
 

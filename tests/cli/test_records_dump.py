@@ -315,8 +315,11 @@ def flip(data: bytearray) -> bytearray:
 
 
 DAMAGE: dict[str, tuple[Callable[[bytearray], bytes | bytearray], str]] = {
-    "flipped": (flip, "crc is"),
-    "cut": (lambda data: data[:-100], "a batch of 3074 bytes, but the file ends after 2974"),
+    "flipped": (flip, "the declared crc is"),
+    "cut": (
+        lambda data: data[:-100],
+        "the batch declares 3074 bytes, but the file ends after 2974",
+    ),
     "twice": (lambda data: data + data[:738], "base offset 0, expected 42 or more"),
 }
 

@@ -163,7 +163,7 @@ def test_a_room_is_used_up_by_all_versions_together() -> None:
     ]
     fits = edition("Fits", "data", validVersions="0-15", fields=fields)
     assert len(own_messages(fits)[0].versions) == 16
-    with pytest.raises(SpecError, match=r"Large\.json.*fields of all its versions"):
+    with pytest.raises(SpecError, match=r"Large\.json.*fields of all versions together"):
         own_messages(edition("Large", "data", validVersions="0-16", fields=fields))
 
 

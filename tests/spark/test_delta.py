@@ -392,7 +392,7 @@ def test_a_place_of_a_run_keeps_names_where_the_tables_have_them(out: OutputDire
 def test_formats_do_not_mix(out: OutputDirectory, tmp_path: Path) -> None:
     analyze(out, "one")
     with (
-        pytest.raises(FlexwireError, match=r"holds Delta tables .* give --tables delta"),
+        pytest.raises(FlexwireError, match=r"holds Delta tables .* use --tables delta"),
         begin_output(out, [], OutputOptions("parquet", append=False)),
     ):
         pytest.fail("it would replace them")

@@ -354,7 +354,7 @@ HEADER = T.StructType(
     [
         ("offsets", T.LongType(), "there is no column offsets; choose one of: key, value, topic"),
         ("headers", T.ArrayType(HEADER), "column headers: expected the type array<struct<key:str"),
-        ("timestamp", T.TimestampNTZType(), "column timestamp: expected the type timestamp, null"),
+        ("timestamp", T.TimestampNTZType(), "column timestamp: expected the type timestamp, with"),
     ],
 )
 def test_a_column_or_type_that_there_is_not_is_told(

@@ -105,7 +105,7 @@ def test_while_a_lease_is_held_the_next_run_gives_way_at_once(out: Store) -> Non
         for _ in range(2):
             with pytest.raises(FlexwireError, match=HELD) as told, leased(out):
                 pass
-            assert "If it was killed, its lease" in str(told.value)
+            assert "If that run was killed, its lease" in str(told.value)
             assert "_lease/1 ends at 20" in str(told.value)
             lease.renew()
         assert names(out) == ["1"]

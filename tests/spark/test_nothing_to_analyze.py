@@ -108,5 +108,5 @@ def test_a_pipe_is_no_capture(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with pytest.raises(CaptureError, match="neither a file nor a directory"):
         capture_paths([pipe])
-    with pytest.raises(CaptureError, match="nothing matches"):
+    with pytest.raises(CaptureError, match="no file matches this pattern"):
         capture_paths([tmp_path / "*.pcap"])

@@ -68,5 +68,5 @@ def test_a_listing_that_lacks_a_sum_is_an_error_and_no_smaller_sum(
     place = OutputDirectory(str(tmp_path))
     for number in range(2):
         keep_sums(place, number, Seen(7))  # type: ignore[arg-type]  # it is pickled, no more
-    with pytest.raises(StorageError, match=r"expected 3 files in _sums/0, and 2 are listed"):
+    with pytest.raises(StorageError, match=r"expected 3 files in _sums/0, but 2 are listed"):
         merged_sums(place, 7, 3)

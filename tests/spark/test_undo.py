@@ -130,7 +130,7 @@ def test_only_the_last_one_is_taken_out(tables: GrownTables) -> None:
     one, two = analyze(tables, "one"), analyze(tables, "two")
     before = rows(tables)
     for other in (one, "20200101T000000Z-00000000", "../runs"):
-        with pytest.raises(FlexwireError, match=f"that is {two}, not {other}"):
+        with pytest.raises(FlexwireError, match=f"expected {two}, got {other}"):
             undo(tables, other)
     assert rows(tables) == before
 
@@ -187,7 +187,7 @@ def test_what_others_have_joined_is_told(tmp_path: Path) -> None:
     assert table is not None
     table.optimize.compact()
     before = rows(tables)
-    with pytest.raises(FlexwireError, match=r"in the table frames of .* were joined"):
+    with pytest.raises(FlexwireError, match=r"in the table frames of .* were merged"):
         undo(tables, run)
     assert rows(tables) == before
 

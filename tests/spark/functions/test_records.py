@@ -73,7 +73,7 @@ def test_permissive_gives_the_other_records_and_then_what_is_wrong() -> None:
         [None],
     ]
     assert told[0][:2] == told[1] == told[2][:2] == [None, None]
-    assert told[0][2]["reason"].startswith("crc is 0x")
+    assert told[0][2]["reason"].startswith("the declared crc is 0x")
     assert told[0][2]["offset"] == 0
     size = len(ONE)
     assert told[2][2] == {

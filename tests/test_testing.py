@@ -32,6 +32,7 @@ def test_without_unknown_tags_there_are_none(example: MessageExample) -> None:
     assert not example.message.unknown_tagged_fields
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_fails_shrinks_to_what_matters() -> None:
     smallest: Any = find(

@@ -48,6 +48,7 @@ def test_all_versions_of_a_spec_in_one_call_some_rows_damaged(spec: MessageSpec,
             same(found.values, expected)
 
 
+@pytest.mark.long
 @given(message_specs(), SEEDS)
 @law
 def test_all_versions_are_written_as_the_reference_writes_them(

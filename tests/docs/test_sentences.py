@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.searching import in_make_long
 from tools.pages.files import ROOT
 from tools.pages.kept import Fact, losses
 from tools.pages.sentences import (
@@ -98,7 +99,7 @@ def test_help_and_errors_are_shown_and_docstrings_and_comments_are_read(module: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("surface", ["readme", "help", "report", "docs", "changes"])
+@pytest.mark.parametrize("surface", ["readme", *in_make_long("help", "report", "docs", "changes")])
 def test_every_surface_has_hundreds_of_sentences_and_a_seed_draws_the_same(
     surface: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,6 +129,7 @@ def test_what_a_page_lost_is_listed_unless_another_page_gained_it() -> None:
     assert losses(old, old) == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_revision_lost_nothing_to_itself() -> None:
     command = [sys.executable, "-m", "tools.pages.kept", "HEAD", "HEAD"]

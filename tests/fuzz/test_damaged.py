@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long
 def test_damaged_captures_are_read_alike_in_all_ways(tmp_path: Path) -> None:
     became = {checked(tmp_path, seed) for seed in range(1036, 1046)}
     assert became >= {"again", "proven", "merged"}

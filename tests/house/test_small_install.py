@@ -177,6 +177,7 @@ def test_a_call_works_without_what_only_unix_has() -> None:
 FAST_CRC = {"google_crc32c.cext"}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("without", [set(), _kernels()])
 def test_records_work_and_warn_of_nothing_where_crcs_are_slow(without: set[str]) -> None:

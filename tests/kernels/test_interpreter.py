@@ -28,6 +28,7 @@ LARGE = 1024
 pytestmark = [pytest.mark.own_process, pytest.mark.slow]
 
 
+@pytest.mark.long
 def test_threads_share_the_functions() -> None:
     decode, encode = functions(MadeUp, 1)
     value = full_message()

@@ -139,6 +139,7 @@ def test_every_length_at_the_edges_of_its_prefix(length: int, version: int) -> N
     assert encode(MadeUp(text="x" * 32768)) is REFUSED
 
 
+@pytest.mark.long
 @pytest.mark.guard
 def test_nothing_leaks_whether_read_or_refused() -> None:
     decode, encode = functions(MadeUp, 1)

@@ -8,7 +8,6 @@ from fuzz.guard import PROGRAMS
 from tests import sanitized
 from tests.kernels.planted import MISTAKES, PYTEST, RECORD, WRITES, digest
 from tests.sanitized import FOUND, KERNELS, ROOT
-from tests.searching import in_make_long
 
 _LACKING = sanitized.lacking()
 pytestmark = [
@@ -18,8 +17,6 @@ pytestmark = [
 ROOMS = {one.stem for one in (ROOT / KERNELS).glob("*.pyx")}
 # The number of damaged inputs for each program; `make guard` has a million.
 ROUNDS = "400"
-# These take five seconds to start with sanitizers. `make test` has them with guard pages.
-SLOW = ("tests.columnar.guard", "tests.capture.columns.turns_guard")
 
 
 def watched(*arguments: str) -> set[str]:
@@ -30,9 +27,9 @@ def watched(*arguments: str) -> set[str]:
     return sanitized.rooms(done.stdout)
 
 
-@pytest.mark.parametrize(
-    "program", [*(one for one in PROGRAMS if one not in SLOW), *in_make_long(*SLOW)]
-)
+# `make test` runs the same programs with guard pages.
+@pytest.mark.long
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_damaged_inputs_touch_nothing_else(program: str) -> None:
     assert watched(program, ROUNDS)
 

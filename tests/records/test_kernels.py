@@ -222,6 +222,7 @@ def test_other_arguments_are_refused() -> None:
         assert WRITE(records, 0, 0) is REFUSED
 
 
+@pytest.mark.long
 @pytest.mark.guard
 def test_nothing_leaks_whether_read_or_refused() -> None:
     records = [Record(n, n, b"k" * n, None, [(b"a", b"x" * n), (b"b", None)]) for n in range(99)]

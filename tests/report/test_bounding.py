@@ -74,6 +74,7 @@ def many(text: str, count: int) -> Facts:
     )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_no_page_is_larger_than_two_megabytes() -> None:
     page = render(many(LONG, 220))

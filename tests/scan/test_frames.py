@@ -42,6 +42,7 @@ def whole() -> pl.DataFrame:
     return pl.DataFrame(read_capture(EVERYTHING).read_all())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(
     columns=st.lists(st.sampled_from(COLUMNS), unique=True, min_size=1),

@@ -153,6 +153,7 @@ def test_lost_records_have_a_condition(tmp_path: Path) -> None:
     assert lost.value.condition == DATA_LOST
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_errors_of_spark_have_the_condition_of_what_caused_them(

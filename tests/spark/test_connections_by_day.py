@@ -97,6 +97,7 @@ def test_the_sums_of_days_say_what_all_rows_say(spark: SparkSession, groups: int
             assert any(row[name] for row in expected), name
 
 
+@pytest.mark.long
 def test_a_request_that_a_later_analysis_answers_is_not_unanswered(spark: SparkSession) -> None:
     told, answered = made(0), made(0)
     chance = random.Random(7)

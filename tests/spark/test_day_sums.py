@@ -247,6 +247,7 @@ def changed_by_upkeep(growing: Growing, run: str, told_before: dict[str, list[st
     assert not any("2026, 11, 22" in row for row in left["chargeback"])
 
 
+@pytest.mark.long
 def test_the_sum_of_a_chargeback_is_that_of_the_frames(
     spark: SparkSession, tmp_path: Path, files: list[Path]
 ) -> None:

@@ -117,6 +117,7 @@ def test_the_sums_of_days_say_what_all_rows_say(spark: SparkSession, name: str) 
         assert len(expected) > 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "place"),
     [

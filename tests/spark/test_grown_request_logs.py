@@ -206,6 +206,7 @@ def test_a_key_identifies_rows(tables: Grown) -> None:
     assert {"frames", "connections", "forwarded_requests"} <= found
 
 
+@pytest.mark.long
 def test_an_audit_is_that_of_one_analysis(spark: SparkSession, tables: Grown) -> None:
     expected, found = (
         sorted(map(repr, audit(spark, tables.root / out, ["4.0"]).collect()))

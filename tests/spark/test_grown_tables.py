@@ -252,8 +252,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Gro
 
 # These join requests with responses, messages, records and connections, or count boundaries.
 JOINING = {
-    *("boundaries", "chargeback", "connections", "groups", "latency", "tagged_fields"),
-    "topic_readers",
+    *("boundaries", "chargeback", "connections", "groups", "topic_readers"),
 }
 
 

@@ -64,6 +64,7 @@ def test_shares_and_one_task_write_the_same(
     assert_equal_analyses(tmp_path / "out1", tmp_path / "out3")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_appended_analyses_in_shares_write_what_those_of_one_task_write(
     spark: SparkSession, tmp_path: Path, shared: Callable[[int], list[int]]

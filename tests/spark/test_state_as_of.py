@@ -224,6 +224,7 @@ def test_as_of_a_time_all_answers_are_what_the_logs_said_then(whole: Made, befor
     assert then == before.rows(END, *still)
 
 
+@pytest.mark.long
 def test_as_of_an_offset_no_other_log_is_at_that_moment(whole: Made, before: Made) -> None:
     rows = whole.rows(AsOf.parse({OFFSETS: 6}), "group_offsets")["group_offsets"]
     expected = before.rows(END, "group_offsets")["group_offsets"]

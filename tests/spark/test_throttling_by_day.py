@@ -47,7 +47,7 @@ def total(told: Told, found: pa.Table, spark: SparkSession) -> list[Any]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("groups", [2, 5])
+@pytest.mark.parametrize("groups", [2, pytest.param(5, marks=pytest.mark.long)])
 def test_the_sums_of_days_say_what_all_rows_say(spark: SparkSession, groups: int) -> None:
     """Neighboring days are read separately."""
     for search in range(times(1)):
@@ -82,6 +82,7 @@ def forget(rows: DataFrame, *_: Any) -> DataFrame:
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_pause_over_midnight_that_is_forgotten_is_found(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,6 +98,7 @@ def test_spans_that_follow_one_another_have_everything_once(
         assert message.count() == 2
 
 
+@pytest.mark.long
 def test_a_topic_has_the_name_that_another_day_gave(spark: SparkSession, outputs: Path) -> None:
     last = open_tables(spark, outputs / "delta", since=MIDNIGHT + timedelta(days=1))
     assert {row.topic for row in BATCHES.ask(last).collect()} == {"orders"}

@@ -128,6 +128,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Any
         yield found
 
 
+@pytest.mark.long
 def test_every_use_keeps_a_topic_out(tables: AnalysisTables) -> None:
     rows = UNUSED_TOPICS.ordered(unused_topics(tables)).collect()
     found = {row.topic: row.asDict() for row in rows}

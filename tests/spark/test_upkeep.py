@@ -27,7 +27,7 @@ from flexwire.spark.delta.statistics import statistics
 from flexwire.spark.delta.upkeep import join, retire, to_join, to_retire
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE
-from tests.searching import times
+from tests.searching import in_make_long, times
 from tests.spark.grown import MESSAGE, NOON, analyze, delta_staging, put, sources, write
 from tests.storage.servers import s3
 
@@ -218,7 +218,7 @@ def test_an_analysis_looks_only_where_its_files_may_be(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["put", "commit"])
+@pytest.mark.parametrize("name", ["commit", *in_make_long("put")])
 def test_joining_that_is_killed_loses_nothing(
     out: OutputDirectory, first_hours: Hours, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -362,6 +362,7 @@ def test_commands_say_what_they_do_before_they_do_it(out: OutputDirectory) -> No
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_tables_of_an_earlier_release_are_read_and_grow(out: OutputDirectory) -> None:
     """These tables are partitioned by analysis too, and their files lack that column."""

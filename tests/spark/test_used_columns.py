@@ -84,6 +84,7 @@ def columns_read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str]]]
     return read
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_every_answer_of_a_store_is_that_of_all_columns(spark: SparkSession, grown: Path) -> None:

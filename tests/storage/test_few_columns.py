@@ -57,6 +57,7 @@ def large(tmp_path: Path) -> Iterator[tuple[Store, OutputDirectory]]:
         yield store, place
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_few_columns_of_a_file_in_a_store_take_few_bytes(
     large: tuple[Store, OutputDirectory],

@@ -96,7 +96,7 @@ def _told(caplog: pytest.LogCaptureFixture) -> None:
 
 
 # One shape has everything that a capture can have, one has TLS, and one has a single connection.
-FEW = ("EVERYTHING", "TLS", "ONE_CONNECTION")
+FEW = ("EVERYTHING", "ONE_CONNECTION")
 
 
 @pytest.mark.slow
@@ -366,7 +366,7 @@ def test_a_frame_whose_bytes_were_withheld_says_that_it_lacks_them(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["EVERYTHING", *in_make_long("STRANGE", "MID_STREAM")])
+@pytest.mark.parametrize("name", ["MID_STREAM", *in_make_long("EVERYTHING", "STRANGE")])
 def test_a_state_that_somebody_else_wrote_is_refused_or_behaves(name: str, tmp_path: Path) -> None:
     files = write(tmp_path / "made", name, 1, torn=0.0)
     query = Query(tmp_path / "made", SHOWN, states=tmp_path / "states")

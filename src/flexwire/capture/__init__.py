@@ -22,8 +22,8 @@ The laws of this package (tests below `tests/`):
   (`capture/columns/test_merging.py`, `capture/test_permuted.py`).
 - A fast path hands a connection back before the assembler gets its next segment. Otherwise two
   copies of its state would differ (`capture/columns/test_flows.py`).
-- A kernel stops before a packet or header that it is not sure of, and Python objects continue with
-  it at the same place (`capture/columns/test_segments.py`, `capture/columns/test_turns.py`).
+- A kernel stops before any packet or header that it cannot read with certainty, and Python objects
+  continue at the same place (`capture/columns/test_segments.py`, `capture/columns/test_turns.py`).
 - A connection is judged to be Kafka or not when it has ended, because later frames may disprove an
   earlier verdict (`spark/test_connections.py`).
 """

@@ -108,7 +108,7 @@ class BrokerAnswer:
 
     @property
     def did_nothing(self) -> bool:
-        """True if every part of the request failed. A retry then repeats no effect."""
+        """True if every part of the request failed. A retry then cannot repeat an effect."""
         fields = list(self._codes())
         # The error code of a structure does not describe the structures inside it.
         inmost = [

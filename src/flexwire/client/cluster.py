@@ -72,7 +72,7 @@ ANY: Final = Route("any")
 
 
 def parse_route(text: str) -> Route:
-    """Return the route that a string describes. Raises `ArgumentError` for other texts.
+    """Return the route that a string describes. Raises `ArgumentError` for any other string.
 
     >>> parse_route("leader:orders-eu-3")
     Route(kind='leader', name='orders-eu', number=3)

@@ -90,7 +90,7 @@ class ScramClient:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def verify(self, server_final: bytes) -> None:
-        """Check the proof that the broker knows the password too."""
+        """Check the broker's proof that it knows the password too."""
         server_text = _text(server_final)
         if server_text.startswith("e="):
             # The answer from this mechanism may quote the token.

@@ -157,7 +157,7 @@ def is_data_after_end(error: BaseException) -> bool:
 
 
 def explain_failure(error: BaseException) -> str:
-    """Return the reason of a failure, for the log."""
+    """Return the reason for a failure, for the log."""
     if isinstance(error, ssl.SSLError):
         return printable(_why_tls(error))
     if isinstance(error, ConnectionAbortedError | TimeoutError):

@@ -33,9 +33,9 @@ _LOGGER = logging.getLogger("flexwire")
 
 
 class HighWatermarks(NamedTuple):
-    """The high watermarks of a broker's logs, and whether the broker shut down cleanly after them.
+    """The high watermarks of a broker's logs, and whether the broker shut down cleanly.
 
-    After an unclean shutdown, the high watermarks may be 5 seconds old.
+    After an unclean shutdown, the high watermarks may be up to 5 seconds out of date.
     """
 
     offsets: dict[Partition, int]

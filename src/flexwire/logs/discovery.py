@@ -43,7 +43,8 @@ def find_logs(paths: Iterable[str | Path], query: LogQuery) -> list[Replica]:
     """Return the logs in ``paths`` that ``query`` selects: one per partition, or all replicas.
 
     A path is a segment, a partition's directory, a directory above these, a pattern, or the URL of
-    any of these. Raises `CaptureError` if there is no log, and `StorageError`.
+    any of these. Raises `CaptureError` if there is no log, and `StorageError` if a path cannot be
+    read.
     """
     return logs_among(list_files(paths, is_log_file, LOG_NAMES), query)
 

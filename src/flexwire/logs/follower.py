@@ -1,4 +1,4 @@
-"""Logs that grow: find the offsets to read next, and the records that were deleted before.
+"""Logs that grow: find the offsets to read next, and records that were deleted unread.
 
 Progress is stored as the next offset, as in a consumer. The file that contains the offset is
 therefore irrelevant: the segment may have grown, there may be new segments, or compaction may have

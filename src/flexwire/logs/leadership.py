@@ -34,7 +34,8 @@ MADE, CHANGE, NAMED, REMOVED, BEGIN, END, ABORT = (
 # In a change, this value means that the leader does not change. A new leader raises the epoch
 # (`PartitionRegistration`).
 _SAME_LEADER: Final = -2
-# A frame begins with its version and its api key. Both have one byte in the records of `_READS`.
+# A frame begins with its version and its api key. Each of the two takes one byte in the records of
+# `_READS`.
 _API_KEY_AT: Final = 1
 
 

@@ -224,7 +224,8 @@ class MetadataFiles:
 def find_metadata(path: str | Path) -> MetadataFiles:
     """Return the only directory of the metadata log that is ``path`` or below it.
 
-    Raises `CaptureError` if there is no such directory or more than one, and `StorageError`.
+    Raises `CaptureError` if there is no such directory or more than one, and `StorageError` if a
+    path cannot be read.
     """
     files: dict[str, dict[SnapshotName, InputFile]] = {}
     has_log = set[str]()

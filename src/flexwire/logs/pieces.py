@@ -294,7 +294,7 @@ def check_topics(paths: Iterable[str | Path], topics: Collection[str]) -> None:
 def tasks_of(
     pieces: Iterable[LogPiece], size: int, opening: int = _OPENING
 ) -> list[list[LogPiece]]:
-    """Group pieces into tasks of at most ``size`` bytes; opening a file counts as ``opening``."""
+    """Group pieces into tasks of at most ``size`` bytes; each file adds ``opening`` bytes."""
     tasks: list[list[LogPiece]] = []
     weight = 0
     for piece in pieces:

@@ -5,7 +5,7 @@ records. Damaged bytes raise an error, or are reported in their place.
 
 The columns have the same order and types as in Spark's Kafka source. `RecordReader` returns most of
 them. This module adds the place in the file, the number of the timestamp type, and record headers
-in the form of that source: keys are texts, and the value is null for a record without headers.
+in the form of that source: keys are strings, and the value is null for a record without headers.
 
 Moving a record through Spark costs many times more than decoding it. Queries that only count and
 add are therefore answered here. The sums are for one piece, and a caller that reads several pieces
@@ -458,7 +458,7 @@ def _type_numbers(types: pa.Array) -> pa.Array:
 
 
 def _with_texts(headers: pa.Array) -> pa.Array:
-    """Return record headers with texts as keys, or null for a record without headers."""
+    """Return record headers with strings as keys, or null for a record without headers."""
     offsets = headers.offsets
     numbers = offsets.to_numpy(zero_copy_only=True)
     items = headers.values

@@ -1,13 +1,13 @@
-"""Record batches (magic 2) and message sets (magic 0 and 1), in every compression.
+"""Record batches (magic 2) and message sets (magic 0 and 1), with any compression type.
 
 A batch is untrusted: its lengths and counts may be wrong, and its content may inflate to any size.
-Headers and crcs are therefore read first, and records only on request. Nothing is inflated beyond a
-limit. `decode` reads one batch after another, and `batch` represents a batch. `body` and
+Headers and CRCs are therefore read first, and records only on request. Nothing is inflated beyond
+a limit. `decode` reads one batch after another, and `batch` represents a batch. `body` and
 `message_set` read the records in a batch, `inflate` applies the limit, and `search` finds the next
-valid batch after damage. `encode` does the reverse. `flexwire.wire.batch_layout` defines where each
-field of a header is. `kip82` reads the format of KIP-82 itself, and `conventions` reads the values
-of record headers. `flexwire.protocol` interprets records, and `flexwire.columnar` converts records
-to columns.
+valid batch after damage. `encode` does the reverse. `flexwire.wire.batch_layout` defines where
+each field of a header is. `kip82` reads the format of KIP-82 itself, and `conventions` reads the
+values of record headers. `flexwire.protocol` interprets records, and `flexwire.columnar` converts
+records to columns.
 
 The laws of this package (tests below `tests/`):
 

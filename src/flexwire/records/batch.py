@@ -35,7 +35,8 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
     """A record batch (magic 2), or one top-level message of a message set (magic 0, 1).
 
     A wrapper message is one batch with many records. Any other message is a batch with one record.
-    A field is -1 if the magic does not have it, or if only an inflated wrapper shows it.
+    A field is -1 if its magic does not define the field, or if the value is known only after a
+    wrapper message is inflated.
 
     Attributes:
         position: where the batch starts in the data.
@@ -44,7 +45,8 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
         last_offset: the offset of its last record, which compaction may have removed.
         base_timestamp: the first timestamp, or the delete horizon if there is one.
         record_count: as declared.
-        crc: as declared. It covers all bytes after itself: CRC-32C in magic 2, CRC-32 before.
+        crc: as declared. It covers all bytes after the crc field, as CRC-32C in magic 2 and as
+        CRC-32 in magic 0 and 1.
     """
 
     position: int
@@ -118,8 +120,8 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
         """Write the batch again: its fields, and its own records or the given ``records``.
 
         Its own records are written as they were read. With ``LogAppendTime``, the written
-        timestamps come from the producer. For an uncompressed batch in Kafka's own form, the result
-        is therefore the same bytes. ``level`` is the same as in `encode_batch`.
+        timestamps come from the producer. For an uncompressed batch in Kafka's own form, the
+        result therefore equals the original bytes. ``level`` is the same as in `encode_batch`.
 
         Raises `EncodeError` for records that are not valid in this batch, and the `RecordError` of
         `records`.

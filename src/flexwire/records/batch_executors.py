@@ -1,7 +1,7 @@
 """The kernel or Python functions with which a process reads and writes records and batches.
 
-This module depends on batches, their iterator and their writer. These use the functions indirectly,
-through `flexwire.records.executors.ACTIVE`.
+This module depends on batches, their iterator and their writer. Those three use the functions
+indirectly, through `flexwire.records.executors.ACTIVE`.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ _FEW = len(_SMALL)
 
 
 class Unusual(Exception):  # noqa: N818 - it never leaves the package; other code raises the error, if there is one
-    """A record that is out of the ordinary, so that other code must handle it."""
+    """A record that is out of the ordinary, so other code must handle it."""
 
 
 def read_ordinary(
@@ -246,7 +246,7 @@ def _ordinary_delta(delta: int) -> bytes:
     return write_varint(delta)
 
 
-def read_records(  # noqa: PLR0917 - a kernel may replace this function and has the same arguments
+def read_records(  # noqa: PLR0917 - a kernel with the same arguments may replace this function
     data: bytes,
     start: int,
     count: int,

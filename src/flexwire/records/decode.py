@@ -269,10 +269,10 @@ def decode_batches(
 ) -> BatchIterator:
     """Iterate over the record batches, or top-level messages, in ``data``.
 
-    Headers and crcs are read during the iteration. Records are read when `RecordBatch.records` is
+    Headers and CRCs are read during the iteration. Records are read when `RecordBatch.records` is
     used. If the data ends within a batch, the iteration ends, and ``partial`` contains the
-    beginning of that batch. This is not an error, because a fetch response ends in this way when it
-    reaches its size limit. ``max_inflated`` limits the inflated bytes of the records in one
+    beginning of that batch. This is not an error, because a fetch response ends in this way when
+    it reaches its size limit. ``max_inflated`` limits the inflated bytes of the records in one
     compressed batch, and thereby the number of objects.
 
     A damaged batch raises `RecordError`. If the length of this batch is valid, the iteration can

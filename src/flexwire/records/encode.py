@@ -93,7 +93,7 @@ def encode_batch(  # noqa: PLR0913 - these are the fields of a batch, each given
     is_control: bool = False,
     has_delete_horizon: bool = False,
 ) -> bytes:
-    """Write one record batch (magic 2), or a message set (magic 0 and 1), with its crcs.
+    """Write one record batch (magic 2), or a message set (magic 0 and 1), with its CRCs.
 
     The arguments are fields of `RecordBatch`. The default offsets are the offsets of the first and
     the last record, the base timestamp is the first timestamp, the max timestamp is the largest

@@ -68,7 +68,7 @@ class BrokerConnector:
         self._unreachable: dict[HostPort, int] = {}
 
     async def connect(self, address: HostPort) -> End | None:
-        """Return the end at a broker, or None if it is unreachable.
+        """Return the end of a connection to a broker, or None if the broker is unreachable.
 
         Failures are counted and logged.
         """

@@ -230,7 +230,7 @@ class End(asyncio.Protocol):
             self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Handle asyncio's event that bytes were read."""
+        """Handle bytes that asyncio has read."""
         if self._is_ignored:
             return
         self._left.append(data)

@@ -157,7 +157,7 @@ class FaultForwarder:
         return b"" if self._is_over else data
 
     def alters(self, request: RequestFrame) -> bool:
-        """Return whether the response to such a request may be changed, or names topics."""
+        """Return whether the response to this kind of request may be changed, or names topics."""
         planned = self._planned.values()
         if any(plan.correlation_id == request.correlation_id for plan in planned):
             return True

@@ -90,7 +90,7 @@ class Forwarder(Protocol):
         """Return the bytes to forward among those that will not become a complete request."""
 
     def alters(self, request: RequestFrame) -> bool:
-        """Return whether the response to such a request may change, so that it must be complete."""
+        """Return whether a response to this kind of request may change, and so must be complete."""
 
     def response(self, payload: bytes, turn: Turn) -> PassedResponse:
         """Return what to do with a response on its way to the client."""

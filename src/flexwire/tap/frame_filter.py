@@ -207,7 +207,7 @@ class FrameFilter:
 
 
 class LazyCapture:
-    """A connection's capture. It begins with the first captured frame."""
+    """A connection's capture, which begins with the first captured frame."""
 
     def __init__(self, begin: Callable[[int | None], TappedConnection]) -> None:
         self._begin = begin
@@ -239,7 +239,7 @@ class LazyCapture:
         return self._begun
 
     def close(self, *, reset: bool = False, by_broker: bool = False) -> None:
-        """Write the end of a capture, if it has begun."""
+        """Write the end of the capture, if the capture has begun."""
         if self._begun is not None:
             self._begun.close(reset=reset, by_broker=by_broker)
 

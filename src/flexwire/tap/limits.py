@@ -36,8 +36,9 @@ Kafka accepts the same number of bytes before authentication (``sasl.server.max.
 CVE-2022-34917).
 """
 FEWEST_IN_FLIGHT: Final = 1000
-"""The number of requests that may wait for their responses until that time. Afterwards the limit is
-`DEFAULT_IN_FLIGHT` of `flexwire.protocol.conversation`.
+"""The number of requests that may wait for their responses before a broker has answered a request
+that is not part of a login. After that answer, the limit is `DEFAULT_IN_FLIGHT` of
+`flexwire.protocol.conversation`.
 """
 
 

@@ -124,7 +124,7 @@ def withhold_rest(data: bytes, *, is_request: bool) -> bytes:
 
 
 def withhold_beginning(data: bytes, turn: Turn, *, is_request: bool) -> bytes:
-    """Return the beginning of a frame for the capture with its length, unchanged if it is safe.
+    """Return a frame's length and beginning for the capture, unchanged if they are safe.
 
     A request's header is kept, because it contains no credentials. The rest is kept if neither the
     message nor the connection can contain credentials.

@@ -90,7 +90,7 @@ class RehearsalPlan:
 
 
 def missing_apis(release: str, offered: Collection[int]) -> list[str]:
-    """Return the APIs for clients in a release that a broker with these api keys lacks.
+    """Return the client APIs of a release that a broker with these api keys lacks.
 
     >>> missing_apis("4.0.2", catalog().api_keys())
     []
@@ -244,7 +244,7 @@ class RehearsingForwarder:
         return b"" if self._is_closed else data
 
     def alters(self, request: RequestFrame) -> bool:
-        """Return whether the response to such a request may lose versions."""
+        """Return whether the response to this kind of request may lose versions."""
         return bool(self._asked) and request.message_name == NEGOTIATES
 
     def response(self, payload: bytes, turn: Turn) -> PassedResponse:

@@ -381,7 +381,7 @@ class Relay:
         self._close_if_due()
 
     def _take_each(self, payloads: Sequence[bytes], begun: int) -> _TakenResponses:
-        """Process complete responses. ``begun`` bytes of the first were already sent."""
+        """Process complete responses. ``begun`` bytes of the first response were already sent."""
         taken = _TakenResponses()
         for number, payload in enumerate(payloads):
             turn = self._conversation.response(payload)

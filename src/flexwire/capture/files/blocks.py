@@ -138,7 +138,7 @@ def _leads_on(words: NumpyArray, place: int) -> bool:
 
 
 def _is_packet(data: bytes, at: int, head: SectionHead) -> bool:
-    """Return whether there is a complete packet at a place, with a plausible time."""
+    """Return whether a complete packet with a plausible time begins at a place."""
     if at + BLOCK_HEAD > len(data):
         return False
     (length,) = struct.unpack_from(f"{head.order}I", data, at + _ALIGNED)
@@ -213,7 +213,7 @@ class WholeBlocks:
         size: int,
         most: int | None = None,
     ) -> bool:
-        """Continue within the ``size`` bytes of the file, by at most ``most`` bytes or one block.
+        """Look for more complete blocks in the first ``size`` bytes, for at most ``most`` bytes.
 
         Returns whether the file may contain more complete blocks. ``opens`` opens the file at a
         given byte. Raises `CaptureError` if the file is not a capture.

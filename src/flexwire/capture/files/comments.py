@@ -108,7 +108,7 @@ MOST_FILTER_BYTES: Final = 3000
 
 @dataclass(frozen=True)
 class CaptureFilter:
-    """A filter of requests and their responses: a request must match every list that is given.
+    """A filter for requests and their responses: a request must match every list that is given.
 
     ``apis`` are names such as "Produce". In ``client_ids`` and ``topics`` a ``*`` stands for any
     text. A request without a client id is treated as a request with an empty client id. Raises
@@ -135,11 +135,11 @@ class CaptureFilter:
             )
 
     def __bool__(self) -> bool:
-        """Return whether anything is left out."""
+        """Return whether the filter leaves any frames out."""
         return bool(self.apis or self.client_ids or self.topics)
 
     def __str__(self) -> str:
-        """Return the filter in words."""
+        """Return a description of the filter in words."""
         named = ("APIs", self.apis), ("client ids", self.client_ids), ("topics", self.topics)
         return "; ".join(f"{name} {', '.join(given)}" for name, given in named if given)
 

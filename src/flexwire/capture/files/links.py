@@ -106,7 +106,7 @@ def endpoint_name(address: bytes, port: int) -> str:
     >>> endpoint_name(bytes([10, 0, 0, 1]), 9092), endpoint_name(bytes(15) + b"\x01", 9092)
     ('10.0.0.1:9092', '[::1]:9092')
     """
-    if len(address) == 4:  # noqa: PLR2004 - bytes of an IPv4 address
+    if len(address) == 4:  # noqa: PLR2004 - the number of bytes in an IPv4 address
         return f"{address[0]}.{address[1]}.{address[2]}.{address[3]}:{port}"
     host = IPv6Address(address)
     # Python's notation of an IPv4-mapped address depends on its release.
@@ -222,8 +222,8 @@ def _read_tcp(
             f"the TCP header declares {payload - start} bytes: expected at least {TCP_BYTES}, and "
             f"at most the {end - start} bytes left in the IP packet"
         )
-    # Bytes after the end of the IP packet are padding of the link layer. Bytes before its end that
-    # were not captured count as missing, even if they are TCP options.
+    # Bytes after the end of the IP packet are padding of the link layer. Bytes before the end of
+    # the packet that were not captured count as missing, even if they are TCP options.
     missing = max(0, end - max(len(data), payload))
     return Segment(
         packet.timestamp_us,
@@ -246,10 +246,10 @@ def read_segments(
 ) -> Iterator[Segment | UnreadableBytes]:
     """Yield the TCP segments of a pcap or pcapng file, gzip'd or not, in the file's order.
 
-    Packets without a TCP segment are counted in ``counts.skipped``, by their content. If the
-    segment of a packet cannot be read, the packet is yielded as `UnreadableBytes`, and so is the
-    place at which a damaged file ends. Raises `CaptureError` if the file cannot be opened or is not
-    a capture file.
+    Packets without a TCP segment are counted in ``counts.skipped``, by their content. A packet
+    whose segment cannot be read is yielded as `UnreadableBytes`. If a damaged file ends early,
+    that place is also yielded as `UnreadableBytes`. Raises `CaptureError` if the file cannot be
+    opened or is not a capture file.
     """
     counts = SegmentCounts() if counts is None else counts
     source = str(path)

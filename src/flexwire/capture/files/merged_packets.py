@@ -128,7 +128,7 @@ class _OpenedFile:
 
 
 class _MergedFile:
-    """A file of which at least one packet was read ahead, until it ends."""
+    """A file from its first packet to its end, with the packets that were read ahead."""
 
     def __init__(self, due: _Due, opener: Opener | None, on_secrets: OnSecrets | None) -> None:
         self._clock_us, self._name = due
@@ -177,7 +177,7 @@ class _MergedFile:
             self._opened = None
 
     def read(self) -> bool:
-        """Read one packet ahead from the open file. Return False, and close it, at its end."""
+        """Read one packet ahead. At the end of the file, close the file and return False."""
         packet = None if self._opened is None else next(self._opened.packets, None)
         if packet is None:
             self.is_over = True
@@ -215,7 +215,7 @@ def _weight(packet: CapturedPacket | UnreadableBytes) -> int:
 
 
 class _Merge:
-    """Files under way, as a heap by the clock at their next packets."""
+    """The files that are being read: a heap, ordered by the clock at each file's next packet."""
 
     def __init__(self) -> None:
         self.files: list[_MergedFile] = []

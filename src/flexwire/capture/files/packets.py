@@ -14,7 +14,7 @@ from flexwire.wire.segment_layout import MODULUS, SYN
 
 try:
     import numpy as np
-except ImportError:  # An extra installs this package. Without the package, checksums take longer.
+except ImportError:  # An extra installs NumPy. Without it, checksums are slower.
     np = None  # type: ignore[assignment]  # the only place that knows it may be missing
 
 # The handshake announces the widest possible window, 65,535 << 14 (RFC 7323). A frame of 100 MiB
@@ -98,7 +98,7 @@ def word_sum(data: bytes | bytearray | memoryview) -> int:
 
 
 class SegmentHeaders:
-    """The headers before the payload of every TCP segment from one end to the other.
+    """The IP and TCP headers of the segments that one endpoint sends to the other.
 
     Both checksums are correct. A checksum is a sum, so the part that all segments share is added up
     only once.

@@ -115,7 +115,7 @@ def _packet_block(packet: _Packet, timestamp_us: int) -> tuple[_Bytes, ...]:
 
 
 def _write_whole(file: FileIO, pieces: Sequence[_Bytes]) -> int:
-    """Write pieces one after the other and return the number of bytes."""
+    """Write pieces one after the other, and return the number of written bytes."""
     size = left = sum(map(len, pieces))
     if size < _LONG:
         pieces = [b"".join(pieces)]
@@ -141,7 +141,7 @@ def _is_deleted(file: FileIO) -> bool:
     try:
         return os.fstat(file.fileno()).st_nlink == 0
     except OSError:
-        # If the file is on another machine, a full disk is reported in this way.
+        # A network file system may report a full disk by an error from `fstat`.
         return True
 
 
@@ -237,9 +237,9 @@ class PcapngWriter(Closeable):
     def rotate(self) -> bool:
         """Continue in the next file, so that both files contain complete frames.
 
-        Returns whether a file was ended. An empty file is not ended, but remains in use. Raises
-        `CaptureError` if no next file can be created. In that case the next frames are written to
-        the same file.
+        Returns whether a file was finished. An empty file is not finished, but remains in use.
+        Raises `CaptureError` if no next file can be created. In that case the next frames are
+        written to the same file.
         """
         if self._file is None or self._size == self._header_size:
             return False
@@ -363,7 +363,7 @@ class PcapngWriter(Closeable):
                 return number, path, file
 
     def _finish(self, file: FileIO) -> None:
-        """Close a file. If its frames cannot be written, count them as lost."""
+        """Close a file. If the frames in the file cannot be written, count the frames as lost."""
         is_lost = _is_deleted(file)
         try:
             if not is_lost:
@@ -401,7 +401,7 @@ class _TappedSide:
     packets: int = 0
     # true if all bytes that this endpoint has sent so far are complete frames
     sends_frames: bool = True
-    # the writer's ``told`` when this endpoint last marked the beginning of a frame
+    # the value of the writer's ``told`` when this endpoint last marked the beginning of a frame
     told_in: int = 0
 
     @classmethod

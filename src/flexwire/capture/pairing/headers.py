@@ -54,17 +54,17 @@ class HeaderColumns:
     """The headers of a chunk's frames, one row for each frame.
 
     ``kind`` is `UNREAD`, `REQUEST` (also for a damaged request whose header can be read),
-    `UNPAIRED` or `ANSWER`, as `flexwire.capture.pairing.layout` numbers them. The kind decides
-    which columns have a meaning. A response row contains the api key, version, client id and
+    `UNPAIRED` or `ANSWER`, as `flexwire.capture.pairing.layout` numbers them. The kind determines
+    which columns are meaningful. A response row contains the api key, version, client id and
     ``request_time`` of its request. ``client`` contains indexes into ``clients``. ``instance_at``
     is the offset of the client instance id in the payload of a plain request with such an id, and
     otherwise 0. ``is_expected`` says whether a request expects a response. ``odd`` contains the
     results of `FrameReader` for the rows that were not plain. For a plain row, ``flags`` contains
     the flags of the row's connection after that row.
 
-    A row that ``is_given`` was already read. The columns already contain its kind, correlation id
-    and flags, and for a request also the api key, the version, the client id and whether a response
-    is expected.
+    A row for which ``is_given`` is true was already read. The columns already contain its kind,
+    correlation id and flags, and for a request also the api key, the version, the client id and
+    whether a response is expected.
     """
 
     kind: NumpyArray

@@ -1,4 +1,4 @@
-"""Convert TCP segments to frames: find each segment's connection, its order, and frame starts.
+"""Convert TCP segments to frames: find connections, restore the order, and find where frames begin.
 
 Python objects can do all of this, segment by segment. Kernels do the same in columns (`flows`,
 `merging`, `segments`, `frames`). They process the segments that they are sure of, and stop before

@@ -106,7 +106,7 @@ class FrameAssembler:
     At most `OPEN_CONNECTIONS` connections are open at the same time. Frames of one connection may
     then come between the frames of another connection.
 
-    It is known where frames begin at the start of a stream, and at a segment that flexwire's own
+    The place of a frame is known at the start of a stream, and at a segment that flexwire's own
     captures mark as the beginning of a frame. In other captures, after a start within a connection
     or after a gap that hides a length, the place of the next frame is a guess
     (`flexwire.capture.reassembly.framing` says when this guess may be wrong).

@@ -281,9 +281,10 @@ class BrokerEnds:
 
     @classmethod
     def parse(cls, ports: Iterable[int], brokers: Iterable[str]) -> Self:
-        """Return brokers from ports, and from texts such as "10.0.0.1:9092" or "[::1]:9092".
+        """Return brokers from ports, and from strings such as "10.0.0.1:9092" or "[::1]:9092".
 
-        Raises `CaptureError` for any other text, because a capture contains addresses and no names.
+        Raises `CaptureError` for any other string, because a capture contains addresses and no
+        names.
         """
         ports = frozenset(ports)
         for port in ports:
@@ -318,7 +319,7 @@ class BrokerEnds:
 
 
 def parse_end(text: str) -> str:
-    """Return an endpoint in the notation of `Segment`, from a user's text.
+    """Return the endpoint that a user specified, in the notation of `Segment`.
 
     >>> parse_end("[2001:DB8:0::1]:9092")
     '[2001:db8::1]:9092'
@@ -342,7 +343,7 @@ def parse_end(text: str) -> str:
 
 
 KAFKA = "Kafka"
-"""The value of ``looks_like`` for a Kafka connection with no end that was given as a broker."""
+"""The value of ``looks_like`` for a Kafka connection if neither end was given as a broker."""
 
 
 class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
@@ -352,8 +353,9 @@ class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
     the same ports ends with "#2" and so on. ``index`` counts the frames of one direction from 0.
     ``payload`` excludes the length prefix, and ``size`` includes it. The sizes of all frames add up
     to the size of the stream. ``first_us`` and ``timestamp_us`` are the times of its first and last
-    byte. If there is an ``error``, ``payload`` contains at most 1,024 of the bytes. They begin with
-    the frame's header if it ``is_placed``, and otherwise anywhere.
+    byte. If there is an ``error``, ``payload`` contains at most 1,024 of the bytes. These bytes
+    begin with the frame's header if ``is_placed`` is true, and otherwise at an arbitrary place in
+    the frame.
     """
 
     connection: str
@@ -377,10 +379,10 @@ class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
     ``request_bytes`` and ``response_bytes`` are the sizes of its frames, including those with an
     error. Among these bytes, ``lost_bytes`` are missing from the capture, ``early_bytes`` come from
     before the first segment of their direction, and ``unreadable_bytes`` are the other bytes of
-    frames with an error. Two counts are of bytes that are in no frame: ``repeated_bytes`` were
-    captured before, and ``late_bytes`` came after they had been given up as lost. Every byte of the
-    segments is therefore counted: ``captured_bytes`` is the sum of the frames' bytes without the
-    lost ones, plus the repeated and the late bytes.
+    frames with an error. Two counts cover bytes that are in no frame: ``repeated_bytes`` had been
+    captured before, and ``late_bytes`` arrived after they had been given up as lost. Every byte of
+    the segments is therefore counted: ``captured_bytes`` is the sum of the frames' bytes without
+    the lost ones, plus the repeated and the late bytes.
 
     ``evidence`` says why the connection is Kafka, or why it is not. ``reads_as_kafka`` is true if
     some of its bytes decode as Kafka, so that its headers can be trusted. ``looks_like`` is the

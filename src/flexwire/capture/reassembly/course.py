@@ -60,7 +60,7 @@ class _Reach:
         self.end: int | None = None
 
     def see(self, sequence: int, size: int) -> int:
-        """Process a segment. Return the position of its end."""
+        """Process a segment, and return the position at which the segment ends."""
         position = unwrap(sequence, self.high) if self.is_told else sequence
         if not self.is_seen:
             self.is_seen = self.is_told = True
@@ -274,7 +274,7 @@ NOTED_FRAMES: Final = 512
 """The largest number of a connection's frames that are remembered, both directions together."""
 
 _CORRELATION_ID = struct.Struct(">i")
-_IN_RESPONSE_HEAD = 4  # This offset is counted after the length prefix.
+_IN_RESPONSE_HEAD = 4  # This offset is counted from the end of the length prefix.
 _IDS_APART = 1000
 
 

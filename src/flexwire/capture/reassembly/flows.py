@@ -306,7 +306,7 @@ class Flows:
         return assembler
 
     def rest(self, key: str, size: int) -> None:
-        """Set how many bytes of a key the assembler gets before the kernels get them again."""
+        """Set how many bytes of a key go to the assembler before the kernels get the key again."""
         rests = self._rests.get(key)
         if rests is not None and rests > size:
             self._rests[key] = rests - size
@@ -319,7 +319,7 @@ class Flows:
 
 
 class _FastPath:
-    """The connections that the kernels process, each as a fixed number of words at a place."""
+    """The connections that the kernels process, each stored as a fixed number of words."""
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}

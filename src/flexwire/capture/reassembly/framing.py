@@ -19,7 +19,7 @@ segment. The guess can be wrong in these ways:
 - The response to a request from before the capture is not found if it is longer than 16 MiB, if the
   capture ends within it, or if the client does not count its correlation ids upwards.
 
-The module also contains the texts about bytes that do not decode as Kafka.
+The module also contains the messages about bytes that do not decode as Kafka.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ _IDS_APART = 100
 _CLIENT_ID_SAMPLE = 48
 
 REQUEST_HEAD_BYTES = _HEAD.size + _CLIENT_ID_LENGTH.size + _CLIENT_ID_SAMPLE
-"""With this many bytes, it is certain whether a request begins with them."""
+"""This many bytes are enough to decide whether a request begins with them."""
 
 
 def looks_like_request(head: bytes, limit: int) -> bool | None:
@@ -325,7 +325,7 @@ class Framer:
         return framed
 
     def rest(self, pieces: list[StreamPiece]) -> list[FramedBytes]:
-        """Return the frames that these last pieces would complete or cut, without any change."""
+        """Return the frames that these last pieces would complete or cut, but change nothing."""
         same, held = copy(self), PieceBuffer()
         held.pieces = self._candidates.pieces.copy()
         vars(same).update(_buffer=self._buffer.copy(), _found=[], _candidates=held)
@@ -368,7 +368,7 @@ class Framer:
 
     @property
     def has_sample(self) -> bool:
-        """True if enough of the skipped bytes is kept as a sample."""
+        """True if the sample of skipped bytes is large enough."""
         return len(self._buffer) >= SAMPLE_BYTES
 
     def pass_over(self, went: SideResult) -> None:

@@ -190,7 +190,7 @@ class UnusedPackets:
         self.packets[reason] = self.packets.get(reason, 0) + packets
 
     def add_all(self, others: UnusedPackets) -> None:
-        """Add the counts of another object, in their order."""
+        """Add the counts of another object, in the order of that object."""
         for reason, packets in others.packets.items():
             self.add(reason, packets, others.samples.get(reason))
 

@@ -95,9 +95,9 @@ class _HandshakeMessages:
 class TlsConnection:
     """Decrypt one connection from the streams of both endpoints, piece by piece.
 
-    ``reason`` says why the connection, or the rest of it, is not decrypted. After that, no more
-    data is returned. ``has_opened`` is true if at least one record was decrypted. ``ending`` is the
-    first alert that was decrypted.
+    ``reason`` says why the connection, or the rest of it, is not decrypted. Once ``reason`` is
+    set, no more data is returned. ``has_opened`` is true if at least one record was decrypted.
+    ``ending`` is the first alert that was decrypted.
     """
 
     def __init__(self, keys: KeyLog) -> None:

@@ -120,8 +120,9 @@ _GCM_128 = Suite(is_gcm=True, key_bytes=16, hash_name="sha256", implicit_bytes=4
 _GCM_256 = Suite(is_gcm=True, key_bytes=32, hash_name="sha384", implicit_bytes=4)
 _CHACHA = Suite(is_gcm=False, key_bytes=32, hash_name="sha256", implicit_bytes=12)
 
-# From IANA's registry. Suites with RSA, DHE and ECDHE and with RSA, DSS and ECDSA are listed
-# together, because these do not affect the keys.
+# From IANA's registry. Suites that differ only in the key exchange (RSA, DHE, ECDHE) or the
+# signature (RSA, DSS, ECDSA) are listed together, because neither of these affects how keys are
+# derived.
 _OF_TLS_1_2: Final = (
     dict.fromkeys((0x009C, 0x009E, 0x00A2, 0xC02B, 0xC02D, 0xC02F, 0xC031), _GCM_128)
     | dict.fromkeys((0x009D, 0x009F, 0x00A3, 0xC02C, 0xC02E, 0xC030, 0xC032), _GCM_256)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 HEAD: Final = 16 << 10
 """A log is identified by this many bytes at its beginning, or by all bytes if it has fewer."""
 MOST_FILES: Final = 1_000_000
-"""Tables that grow know at most this many request logs."""
+"""Growing tables remember at most this many request logs."""
 FIRST_TIME: Final = 1 << 18
 """The first time of a file is searched for in this many bytes, and in `_FIRST_LINES` lines."""
 _FIRST_LINES: Final = 10_000
@@ -79,7 +79,7 @@ class LogPosition(SavedRecord):
 
 
 def sizes_of(position: int) -> tuple[int, ...]:
-    """Return the numbers of first bytes whose digests are kept for a log that was read up to here.
+    """Return how many first bytes each digest covers, for a log that was read up to ``position``.
 
     >>> sizes_of(5000), sizes_of(20)
     ((256, 1024, 4096), (20,))
@@ -89,7 +89,7 @@ def sizes_of(position: int) -> tuple[int, ...]:
 
 @dataclass(slots=True)
 class ResumedLogs:
-    """The files to read with their new lines, all positions after reading, and notes.
+    """The files with new lines, the positions of all logs after these are read, and notes.
 
     ``known`` are the names of files without new lines. ``notes`` are messages for the user.
     """
@@ -150,7 +150,7 @@ def times_of(piece: RequestLogPiece, zone: Zone, most: int | None = None) -> Ite
 
 @dataclass(slots=True)
 class _Look:
-    """The findings about a file: its first bytes, the end of its last line, and the line before.
+    """The findings about a file: its first bytes, its last line end, and a line that waits.
 
     ``before`` contains a digest of the bytes before each requested position.
     """
@@ -249,7 +249,7 @@ class _Resumption:
             self._sort_in(look)
 
     def _candidates(self, head: bytes) -> dict[int, int]:
-        """Return the known logs with the same first bytes, and how many of these were compared."""
+        """Return the known logs with the same first bytes, and how many bytes were compared."""
         found: dict[int, int] = {}
         for size in self._sizes:
             if size <= len(head):

@@ -42,7 +42,7 @@ class LoggedConnection(NamedTuple):
 
 
 NOWHERE = LoggedConnection("?>?", "?", "?")
-"""The connection of a line without a connection, or of a line that was cut off before it."""
+"""The connection in the result for a line that contains none, or was cut off too early."""
 
 
 def ends(connection: str) -> LoggedConnection:
@@ -415,8 +415,9 @@ _FROM: Final = re.compile(rb"Exception while processing request from (\S+)")
 def waiting_line(tail: bytes) -> int | None:
     r"""Return the start of the line in ``tail`` that the next line after ``tail`` may complete.
 
-    ``tail`` ends with a line end. It has more than `APART` bytes, or begins with a line. The result
-    is an offset from the end of ``tail``, so it is negative, or None if there is no such line.
+    ``tail`` ends with a line end. ``tail`` has more than `APART` bytes, or begins at the start of
+    a line. The result is an offset from the end of ``tail``, so it is negative, or None if there
+    is no such line.
 
     >>> waiting_line(b"a\nException while processing request from x\n")
     -42

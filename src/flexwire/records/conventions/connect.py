@@ -1,4 +1,4 @@
-"""Kafka Connect's `SimpleHeaderConverter`: values are text, and their types are parsed from it."""
+"""Kafka Connect's `SimpleHeaderConverter`: values are text, from which their types are parsed."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class _ConnectParser:
         return self._scalar(piece, depth)
 
     def _peek(self) -> str | None:
-        """Return the next token without blanks around it. Blanks alone count only at the end."""
+        """Return the next token, stripped. A blank token is skipped unless it is the last one."""
         if self._next == len(self._tokens):
             return None
         piece: str = self._tokens[self._next].strip(_BLANK)

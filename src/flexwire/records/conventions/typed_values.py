@@ -78,7 +78,7 @@ class TypedValues(Convention):
 
 
 class EarlierTypedValues(TypedValues):
-    """The same values with the type table of the earlier revision.
+    """KIP-82's typed values with the type table of the earlier revision.
 
     >>> EarlierTypedValues().read([(b"retry", bytes.fromhex("01"))])
     [('retry', Typed('boolean', True))]

@@ -230,7 +230,7 @@ def _read_checked(data: bytes, reading: DecodeOptions) -> Kip82Entry:
 def _message(
     entry: Kip82Entry, offset: int, outer: Kip82Entry, reading: DecodeOptions
 ) -> Kip82Message:
-    """Return the message. ``outer`` (the wrapper or the entry) has its timestamp type."""
+    """Return the message. ``outer``, a wrapper or the entry, determines the timestamp type."""
     append = outer.timestamp_type is TimestampType.LOG_APPEND_TIME
     return Kip82Message(
         offset,

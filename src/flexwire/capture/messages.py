@@ -65,7 +65,7 @@ _WITHOUT_REQUEST = {
 
 
 class CapturedMessage(NamedTuple):
-    """A message from a frame. Its body is not decoded.
+    """A message from a frame. The body of the message is not decoded.
 
     ``name`` is the newest name in the catalog for the api key at this version. A response may have
     version 0 although its request has another version (KIP-511).

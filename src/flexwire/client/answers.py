@@ -103,7 +103,7 @@ class BrokerAnswer:
 
     @property
     def is_moved(self) -> bool:
-        """True if an error code means that another broker, or this broker later, can answer."""
+        """True if an error code means that another broker can answer, or this one after a while."""
         return any(field.code in MOVED_CODES for field in self.error_codes)
 
     @property

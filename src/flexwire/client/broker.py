@@ -173,7 +173,7 @@ def _fill(structure: JsonStructure, former: Mapping[str, str], own: Mapping[str,
 
 LATEST: Final = "latest"
 DEFAULT_CLIENT_ID: Final = "flexwire"
-# This version of the request header has tagged fields.
+# Version 2 of the request header has tagged fields.
 _TAGGED_HEADER: Final = 2
 
 

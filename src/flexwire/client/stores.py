@@ -45,7 +45,8 @@ class Store:
 
 def tls_context(trust: Store | None, keys: Store | None, *, check_names: bool) -> ssl.SSLContext:
     """Return the TLS context. Raises `ClientConfigError`, or `TlsError` for an invalid store."""
-    # OpenSSL reads keys only from files. These files are removed immediately, with their directory.
+    # OpenSSL reads keys only from files. The temporary files are removed immediately, with their
+    # directory.
     with tempfile.TemporaryDirectory(prefix="flexwire-") as directory:
         ca = certificate = password = None
         if trust is not None:

@@ -140,8 +140,8 @@ def classify_handshake(error: BaseException) -> Outcome:
     """Return the way in which a client's handshake failed."""
     if isinstance(error, ssl.SSLError):
         return "not_tls" if error.reason in _NOT_TLS else "handshakes_failed"
-    # This is asyncio's own error for a handshake that takes too long. This error is a subclass of
-    # the error for a reset.
+    # asyncio raises ConnectionAbortedError for a handshake that takes too long. This error is a
+    # subclass of the error for a reset.
     if isinstance(error, ConnectionAbortedError | TimeoutError):
         return "handshakes_failed"
     return "handshakes_left"

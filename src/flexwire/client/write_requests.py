@@ -41,7 +41,7 @@ READING: Final = frozenset(
         "OffsetFetch",
         "OffsetForLeaderEpoch",
         "ReadShareGroupStateSummary",
-        # These APIs affect only the connection on which they are sent.
+        # The following APIs affect only the connection on which they are sent.
         "SaslAuthenticate",
         "SaslHandshake",
         "ShareGroupDescribe",

@@ -14,9 +14,9 @@ Laws of this package:
 
 - **A log is read piece by piece, and never mapped into memory.** A broker may truncate a file while
   it is read. `tests/capture/test_log_segment.py`
-- **The files of a log are those that a broker would load when it starts.** Otherwise deleted
-  records would be counted, or records would be counted twice. `tests/capture/test_logs_finding.py`,
-  `tests/capture/test_logs_choosing.py`
+- **The files of a log are those that a broker would load when it starts.** With other files,
+  deleted records would be counted, or records would be counted twice.
+  `tests/capture/test_logs_finding.py`, `tests/capture/test_logs_choosing.py`
 - **An index entry counts only if the batch at its position confirms it,** because an index may be
   stale or damaged. `tests/capture/test_log_segment.py`
 - **Records have the columns of Spark's own Kafka source.** That source reads the same log from a

@@ -374,7 +374,7 @@ def _first_as_late(log: Replica, timestamp: int) -> int | None:
 
 
 def _is_earlier(segment: LogSegment, timestamp: int) -> bool:
-    """Return whether a segment certainly has only earlier records. False for the last segment."""
+    """Return whether all records in a segment are certainly earlier; false for the last segment."""
     if timestamp == INT64_MIN:
         return False
     latest = latest_time(segment)

@@ -185,7 +185,7 @@ def place_at(log: LogFile, position: int) -> BatchPlace:
 def read_batch(
     log: LogFile, place: BatchPlace, *, check_crc: bool = True, max_inflated: int = MAX_INFLATED
 ) -> RecordBatch:
-    """Read a complete batch. Its records may decompress to at most ``max_inflated`` bytes.
+    """Read a complete batch. The records may decompress to at most ``max_inflated`` bytes.
 
     Raises `RecordError` with the position in the file.
     """

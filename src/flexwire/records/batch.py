@@ -119,7 +119,7 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
     def encode(self, records: Iterable[Record] | None = None, *, level: int | None = None) -> bytes:
         """Write the batch again: its fields, and its own records or the given ``records``.
 
-        Its own records are written as they were read. With ``LogAppendTime``, the written
+        The batch's own records are written as they were read. With ``LogAppendTime``, the written
         timestamps come from the producer. For an uncompressed batch in Kafka's own form, the
         result therefore equals the original bytes. ``level`` is the same as in `encode_batch`.
 
@@ -151,8 +151,8 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
     def _read_records(self, append_time: int | None) -> list[Record]:
         data, start = self.data, HEADER_SIZE
         try:
-            # A batch that compaction emptied contains no compressed data at all. It does not
-            # contain the compressed form of empty data.
+            # A batch that compaction emptied contains no compressed data at all. Such a batch does
+            # not even contain the compressed form of empty data.
             if self.compression is not Compression.NONE and self.size > HEADER_SIZE:
                 data, start = self._inflate(data[start:]), 0
             return read_records(

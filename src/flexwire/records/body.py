@@ -1,15 +1,15 @@
 """The records in a magic 2 record batch, read and written in Python.
 
-This is the hot loop of the package. Varints of one byte (and of two, if they are common) are
-therefore read inline: a call for each would take longer than all other work for a record.
-`flexwire.wire.varint` reads longer varints. A length is compared with the end of the record before
-bytes are sliced. If a varint continues beyond that end, the size of the record is invalid, and the
-error is noticed.
+The loop over records is the hot loop of the package. Varints of one byte (and of two, if they are
+common) are therefore read inline: a call for each would take longer than all other work for a
+record. `flexwire.wire.varint` reads longer varints. A length is compared with the end of the
+record before bytes are sliced. If a varint continues beyond that end, the size of the record is
+invalid, and the error is noticed.
 
-Without kernels, `read_ordinary` and `write_ordinary` are the fast path. They accept ordinary
-records, and refuse all others without a reason. `read_records` and `write_records` then read or
-write everything again, and raise the errors. The fast path can therefore skip checks that the final
-size makes unnecessary: a length that is too long leads beyond the end of the record.
+Without kernels, `read_ordinary` and `write_ordinary` are the fast path. These functions accept
+ordinary records, and refuse all others without a reason. `read_records` and `write_records` then
+read or write everything again, and raise the errors. The fast path can therefore skip checks that
+the final size makes unnecessary: a length that is too long leads beyond the end of the record.
 """
 
 # ruff: noqa: PLR2004 - 128 is the continuation bit of a varint, which is used everywhere here

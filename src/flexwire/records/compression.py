@@ -11,7 +11,7 @@ Python itself includes gzip. The other codecs come from cramjam, which may not b
 it, such records raise `MissingExtraError`.
 
 Clients that wrote magic 0 included the frame's magic number in the header checksum (KAFKA-3160). A
-reader of the lz4 format refuses such a frame, so its one wrong byte is corrected.
+reader of the lz4 format refuses such a frame, so the one invalid byte of the frame is corrected.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def header_checksum(data: bytes) -> int:
 
 
 def xxh32_short(data: bytes) -> int:
-    """Return XXH32 with seed 0 for at most 15 bytes. The algorithm is simpler for such short data.
+    """Return XXH32 with seed 0 for at most 15 bytes. The algorithm is simpler for at most 15 bytes.
 
     >>> hex(xxh32_short(b""))
     '0x2cc5d05'
@@ -239,8 +239,8 @@ def inflate_into(
 ) -> int:
     """Inflate ``data`` of a record batch into a buffer. Return the number of bytes.
 
-    ``bound`` is the upper limit from `lz4_bound` or `zstd_bound`, if it is known. It is below 0 if
-    that function refuses the data.
+    ``bound`` is the upper limit from `lz4_bound` or `zstd_bound`, if it is known. ``bound`` is
+    negative if that function refuses the data.
 
     The result is -1 if `inflate` must be used instead, because the buffer is too small, the data is
     damaged, or the data has another codec. In this case the content of the buffer is undefined.

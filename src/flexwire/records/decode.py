@@ -69,8 +69,8 @@ class BatchIterator(Iterator[RecordBatch]):
         return self._walk.partial
 
 
-# If threads share an iterator, this lock runs each Python step as a whole. Otherwise two threads
-# would get the same batch. A finalizer that makes a step within a step does not wait.
+# If threads share an iterator, this lock runs each Python step as a whole. Without the lock, two
+# threads would get the same batch. A finalizer that makes a step within a step does not wait.
 _STEP = lock_over_forks()
 
 
@@ -276,7 +276,7 @@ def decode_batches(
     compressed batch, and thereby the number of objects.
 
     A damaged batch raises `RecordError`. If the length of this batch is valid, the iteration can
-    continue after the batch. Otherwise the iteration ends.
+    continue after the batch. If its length is invalid, the iteration ends.
 
     >>> batches = decode_batches(bytes.fromhex("00000000000000050000004402"))
     >>> list(batches), batches.partial

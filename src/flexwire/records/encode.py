@@ -64,8 +64,8 @@ _FIELDS = WRITTEN_FIELDS[RECORD_BATCH]
 # These constants are objects, because comparing identities is faster than comparing values.
 _NOT_COMPRESSED, _CREATE_TIME = Compression.NONE, TimestampType.CREATE_TIME
 
-# The header fields that a caller may give, with their bits. Then all fields follow, in the order of
-# the header.
+# The header fields that a caller may give, with their bits. After these fields, all fields follow
+# in the order of the header.
 _GIVEN_BITS = [
     (name, 8 * struct.calcsize(code))
     for name, code in HEADER_FIELDS.items()
@@ -127,7 +127,7 @@ def encode_batch(  # noqa: PLR0913 - these are the fields of a batch, each given
         level = checked_level(compression_of(attributes), level)
     if type(records) is not list:
         records = to_list(records, "records", "an iterable of Records")
-    # These are in the order of WRITTEN_FIELDS.
+    # The fields are in the order of WRITTEN_FIELDS.
     offsets, timestamps = (base_offset, last_offset), (base_timestamp, max_timestamp)
     producer = (producer_id, producer_epoch, base_sequence)
     numbers = (*offsets, *timestamps, partition_leader_epoch, *producer)
@@ -213,8 +213,8 @@ def seal_batch(
     if not 0 <= last_offset - base_offset <= INT32_MAX:
         reason = f"{last_offset} must be 0 to {INT32_MAX} more than the base offset {base_offset}"
         raise EncodeError(reason, path="last_offset")
-    # A batch that compaction emptied contains no compressed data at all. It does not contain the
-    # compressed form of empty data.
+    # A batch that compaction emptied contains no compressed data at all. Such a batch does not
+    # even contain the compressed form of empty data.
     if count:
         body = deflate(compression_of(attributes), body, level=level, magic=RECORD_BATCH)
     size = HEADER.size + len(body) - ENTRY.size

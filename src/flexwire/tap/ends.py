@@ -40,7 +40,7 @@ class EndCallbacks(NamedTuple):
 class End(asyncio.Protocol):
     """One end of a connection, with or without TLS.
 
-    Bytes that arrive before the callbacks are set wait here. This is at most one piece, because
+    Bytes that arrive before the callbacks are set wait here. At most one piece can wait, because
     reading stops then. Bytes that the callback does not process immediately wait too. TLS always
     ends in both directions at the same time.
     """

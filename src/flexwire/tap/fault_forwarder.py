@@ -358,7 +358,7 @@ class _Response:
 
 
 def _decode(payload: bytes, name: str, version: int, start: int) -> tuple[Message, bytes]:
-    """Return a message and the bytes after it. Raises `FlexwireError` if it has too many parts."""
+    """Return a message and the bytes after it. Raises `FlexwireError` for too many parts."""
     kind = message(name)
     if version not in kind.entry.versions:
         raise FrameError(f"no release has {name} v{version}")

@@ -57,7 +57,7 @@ _WORDS: Final = (
 
 
 class Frequency(NamedTuple):
-    """How often a fault applies: to a share of matching requests, to the first ones, or the nth."""
+    """How often a fault applies: to a share of matching requests, the first few, or the nth."""
 
     share: float = 1.0
     first: int | None = None
@@ -117,7 +117,7 @@ class Faults:
         """The faults that are still applied, in order."""
         self.done: Counter[str] = Counter()
         """How often each fault was applied, by the fault's text."""
-        # These are indexed by the place of a fault among the active ones.
+        # The counts are indexed by the place of a fault among the active faults.
         self._seen: Counter[int] = Counter()
         self._random = random.Random(self.seed)  # noqa: S311 - this choice must be repeatable
 
@@ -155,7 +155,7 @@ class Faults:
 
 
 def parse_fault(text: str) -> Fault:
-    """Return one fault from text. Raises `ArgumentError` with the wrong word and the allowed words.
+    """Return one fault from text. Raises `ArgumentError` with the invalid and the allowed words.
 
     >>> fault = parse_fault("EndTxn error=INVALID_TXN_STATE once")
     >>> fault.kind, fault.code, fault.only.apis, fault.often.first

@@ -1,10 +1,10 @@
 """Stamp request headers: add tagged fields to requests, and change nothing else.
 
 KIP-482 intends tagged fields in request headers for data that is not part of the request itself,
-such as a trace id or the name of a proxy. Brokers accept tags that they do not know. This module
-takes a frame and returns a frame. Sockets and files belong to the tap. A frame passes unchanged
-unless it is certainly a request that a broker also accepts with additional tags. The reasons for
-passing frames unchanged are counted.
+such as a trace id or the name of a proxy. Brokers accept tags that they do not know. The functions
+of this module take a frame and return a frame. Sockets and files belong to the tap. A frame passes
+unchanged unless it is certainly a request that a broker also accepts with additional tags. The
+reasons for passing frames unchanged are counted.
 """
 
 from __future__ import annotations

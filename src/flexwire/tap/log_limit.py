@@ -71,8 +71,8 @@ class LogLimiter:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            # There is no event loop that could call later. The next line or `close` reports the
-            # number.
+            # Without an event loop, nothing can be called later. The next line or `close` reports
+            # the number.
             return
         self._telling[kind] = loop.call_later(seconds, self._tell, kind)
 

@@ -1,8 +1,8 @@
 """The counts of a tap, and the port at which a monitoring system reads them.
 
-This code uses no library. The counts exist already, so a registry would only repeat them. The
-server of prometheus-client has a thread for each connection, and no limits on time or bytes.
-Anybody on the machine may read the metrics, so limits protect the tap's other work.
+The server of this module uses no library. The counts exist already, so a registry would only
+repeat them. The server of prometheus-client has a thread for each connection, and no limits on
+time or bytes. Anybody on the machine may read the metrics, so limits protect the tap's other work.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ log = logging.getLogger("flexwire.tap")
 MOST_HEAD_BYTES: Final = 8 * 1024
 """The largest size of a request. The rest of a longer request is not read."""
 MOST_CONNECTIONS: Final = 16
-"""The largest number of connections. Further connections are closed at once."""
+"""The largest number of connections. Further connections are closed immediately."""
 _SECONDS: Final = 5.0
 _PATH: Final = b"/metrics"
 _HEAD_ENDS: Final = b"\r\n\r\n"

@@ -416,7 +416,7 @@ def _start(process: BaseProcess) -> None:
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:
-    """Return a channel for whole messages. This end of the channel does not block."""
+    """Return a channel for whole messages. The returned end of the channel does not block."""
     try:
         own, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     except (OSError, AttributeError) as error:

@@ -60,7 +60,7 @@ def withhold_credentials(payload: bytes, turn: Turn, *, asked_plainly: bool = Fa
     """
     request = turn.request
     if turn.kind == "unread" or request is None:
-        # This includes a token, which has no request and is on a guarded connection.
+        # An unread frame may be a token, which has no request and is on a guarded connection.
         return make_filler(len(payload)) if turn.is_guarded else payload
     if turn.is_guarded and not is_believable(request):
         return make_filler(len(payload))

@@ -231,8 +231,8 @@ class RehearsingForwarder:
             request = read_request(beginning(payload))
         except (FrameError, CodecError):
             return ForwardedRequests(data)
-        # An ApiVersions request is never this long. Its body cannot be read, so the request is
-        # refused.
+        # An ApiVersions request is never this long. The body of such a long request cannot be
+        # read, so the request is refused.
         if self._decide(request, payload) not in {"closed", "sent on"}:
             return ForwardedRequests(data)
         self._close(request)

@@ -167,7 +167,7 @@ class Tap:
             raise refuse(
                 "processes", "1, to start a rehearsal in a running tap", self._config.processes
             )
-        # This call raises an error for invalid combinations.
+        # `dataclasses.replace` raises an error for invalid combinations.
         dataclasses.replace(self._config, rehearsal=plan)
         if self.faults is not None and self.faults.active:
             raise ArgumentError("expected either faults or a rehearsal, got both")

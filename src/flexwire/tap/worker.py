@@ -1,6 +1,6 @@
-"""One process of a tap. It handles the clients that it gets, and reports its counts.
+"""One process of a tap. The process handles the clients that it gets, and reports its counts.
 
-This process does not listen. The sockets of clients arrive over one channel, which also carries all
+The process does not listen. The sockets of clients arrive over one channel, which also carries all
 other messages between the tap and the process. Over another channel the process requests the port
 for a new broker, and waits for the answer.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from flexwire.tap.config import TapConfig
 
 
-# These constants come from glibc's malloc.h.
+# The numbers of mallopt's options, from glibc's malloc.h.
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
 KEPT_BYTES: Final = 64 * 1024 * 1024

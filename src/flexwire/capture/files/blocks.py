@@ -1,10 +1,10 @@
 """Find block boundaries in a capture file, and the end of the complete part of a growing file.
 
 A file contains no marks between blocks, but the length of each block leads to the next block. The
-reader assumes that a block begins wherever a chain of blocks begins. This is a guess, because a
-payload may itself contain a capture. A reader that started from a known place verifies the guess.
-The guess is correct if a block ends at the guessed place, and if no block before that place changed
-the facts in the file's head.
+reader assumes that a block begins wherever a chain of blocks begins. The assumption is only a
+guess, because a payload may itself contain a capture. A reader that started from a known place
+verifies the guess. The guess is correct if a block ends at the guessed place, and if no block
+before that place changed the facts in the file's head.
 
 Only the lengths of blocks are read. A block that is not completely written is not read yet. After a
 block with an impossible length, nothing is read.
@@ -173,8 +173,8 @@ def _first_record(data: bytes, head: PcapHead, first_us: int) -> int | None:
         while chain < CHAIN and at < count and likely[at]:
             at += _RECORD + int(captured[at])
             chain += 1
-        # Any length can lead beyond the bytes, but a wrong length hardly ever leads exactly to
-        # their end.
+        # Any length can lead beyond the bytes, but an invalid length hardly ever leads exactly to
+        # the end of the bytes.
         if chain == CHAIN or at == len(data) or (at >= count and chain >= _SURE):
             return int(place)
     return None
@@ -215,8 +215,9 @@ class WholeBlocks:
     ) -> bool:
         """Look for more complete blocks in the first ``size`` bytes, for at most ``most`` bytes.
 
-        Returns whether the file may contain more complete blocks. ``opens`` opens the file at a
-        given byte. Raises `CaptureError` if the file is not a capture.
+        If a block is complete, at least this block is read. Returns whether the file may contain
+        more complete blocks. ``opens`` opens the file at a given byte. Raises `CaptureError` if
+        the file is not a capture.
         """
         begin = self.end
         stop = size if most is None else min(size, begin + most)

@@ -221,7 +221,8 @@ def _fits(text: str, patterns: list[list[str]]) -> bool:
 
 
 def _is_one(text: str, first: str, *others: str) -> bool:
-    # A regular expression with several stars would try too many ways to match a client's text.
+    # A regular expression with several stars would try too many ways to match a string from a
+    # client.
     if not others:
         return text == first
     *between, last = others

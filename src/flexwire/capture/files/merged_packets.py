@@ -6,8 +6,8 @@ are merged in the same order (`flexwire.capture.reassembly.merging`). A file is 
 first packet is due.
 
 At most `MOST_OPEN` files are open. If more files are needed, some files are read ahead and closed.
-They are opened again at the place where reading stopped. `bytes_ahead` and `file_to_close` decide
-how much is read ahead and which file is closed, for packets and for segments.
+A closed file is opened again at the place where reading stopped. `bytes_ahead` and `file_to_close`
+decide how much is read ahead and which file is closed, for packets and for segments.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _File = TypeVar("_File", bound=ReadAhead)
 def file_to_close(opened: Iterable[_File], most: int) -> _File | None:
     """Return the file to close before one more is opened; None if fewer than ``most`` are open.
 
-    This is the file whose read-ahead bytes last longest. A reader cannot start within a gzip'd
+    The file whose read-ahead bytes last longest is closed. A reader cannot start within a gzip'd
     file, so such a file is closed only if all open files are gzip'd.
     """
     files = list(opened)

@@ -49,8 +49,8 @@ def endpoints(
     """Return both endpoints of a connection in one address family, as an IP packet requires.
 
     Hosts are IP addresses. Raises `ValueError` for a name, or for a port outside 0-65535. If the
-    families differ, the IPv4 address is written as IPv4-mapped (RFC 4291, section 2.5.5.2). This
-    happens with a proxy that uses IPv4 on one side and IPv6 on the other.
+    families differ, the IPv4 address is written as IPv4-mapped (RFC 4291, section 2.5.5.2). The
+    families differ if a proxy uses IPv4 on one side and IPv6 on the other.
 
     >>> [end.address.hex() for end in endpoints(("127.0.0.1", 50000), ("127.0.0.2", 9092))]
     ['7f000001', '7f000002']

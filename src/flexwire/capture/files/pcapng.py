@@ -520,7 +520,7 @@ class TappedConnection:
         by_broker: bool = False,
         timestamp_us: int | None = None,
     ) -> None:
-        """Write a FIN from each side (first the client's unless ``by_broker``), or one side's RST.
+        """Write a FIN from each side (the client's first, unless ``by_broker``), or a single RST.
 
         Calling this again has no effect.
         """

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
 
-    # A function that opens a file by its name for reading, starting at a given byte. It raises
-    # OSError if the file cannot be opened.
+    # A function that opens a file by its name for reading, starting at a given byte. The function
+    # raises OSError if the file cannot be opened.
     Opener = Callable[[str, int], BinaryIO | io.BufferedReader[Any]]
 
     # A function that is called with the body of a decryption secrets block and its byte order.
@@ -194,7 +194,7 @@ class _GzipContent(io.RawIOBase):
     """
 
     def __init__(self, file: BinaryIO | io.BufferedReader) -> None:
-        self._file = gzip.open(file)  # noqa: SIM115 - this only owns the file that is already open
+        self._file = gzip.open(file)  # noqa: SIM115 - it only owns a file that is already open
         self._left = memoryview(b"")
         self._damage: BaseException | None = None
 

@@ -60,7 +60,7 @@ class KeptFiles:
         """The files that were removed. The code that counts them empties this list."""
 
     def begin(self, path: Path) -> None:
-        """Record that a file was begun. This needs no action."""
+        """Do nothing when a file begins."""
 
     def add(self, file: FinishedFile) -> None:
         """Add a finished file."""

@@ -31,8 +31,8 @@ class PairingWords(ctypes.Structure):
 
     The waiting frames are kept in the ``states`` of connections, in a ``pool`` of entries with room
     for ``capacity``, and in a hash table of chains with ``heads`` and ``tails``. ``count`` entries
-    are moved from the pool to ``entries``, or back. They are the entries of the connection
-    ``whose``, or of ALL connections.
+    are moved from the pool to ``entries``, or back. The moved entries belong to the connection
+    ``whose``, or to ALL connections.
     """
 
     _fields_ = tuple(

@@ -99,8 +99,9 @@ class Pairing:
     ) -> HeaderColumns:
         """Read the next frames of all connections, and return their headers.
 
-        ``given`` contains the facts of the rows that are already known. This needs the kernel, and
-        no connection may be read frame by frame. Only the other rows are read.
+        ``given`` contains the facts of the rows that are already known. ``given`` requires the
+        kernel, and is not allowed if any connection is read frame by frame. Only the other rows
+        are read.
         """
         if len(self._clients.texts) > self._most_clients:
             self._forget_clients()

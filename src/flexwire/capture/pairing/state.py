@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _FEW = 64
-# These types are the kernel's types.
+# The numbers of the hash function, which the kernel uses too.
 _HASH, _HASH_PRIME, _HASH_MASK, _HASH_SHIFT = 0x4BF29CE484222325, 0x100000001B3, (1 << 62) - 1, 29
 
 
@@ -111,7 +111,7 @@ class PendingTable:
         return entries
 
     def _make(self, capacity: int) -> None:
-        # This is a power of two, so that there are at least as many chains as entries.
+        # The number of chains is a power of two, and at least the number of entries.
         buckets = 1 << (capacity - 1).bit_length()
         self._pool = np.empty((capacity, L.POOLED), np.int64)
         self._heads = np.full(buckets, L.NOWHERE, np.int64)

@@ -54,7 +54,7 @@ def key_of_ends(end: str, other: str) -> str:
 
 
 class ConnectionShare(NamedTuple):
-    """One of ``of`` parts of the connections. Each key is in exactly one part.
+    """One of ``of`` parts that together contain all connections; no two parts share a key.
 
     A connection may continue from file to file, and its bytes are read in order. If tasks cannot
     divide the files, they therefore divide the connections, and each task reads all packets.

@@ -497,7 +497,7 @@ class Account:
         """Count the bytes of a direction that are in no frame, after the direction has ended."""
         self._repeated += stream.repeated
         self._late += stream.late
-        # These bytes have already been counted as a frame with an error.
+        # Early bytes have already been counted as a frame with an error.
         self._early += stream.early
         self._unreadable -= stream.early
 

@@ -258,7 +258,7 @@ class Course:
             return self.is_reset and position > sends.high
         if position < sends.low:
             if position == sends.low - 1 and size <= 1:
-                return False  # This is a keep-alive.
+                return False  # The segment is a keep-alive.
             is_over = sends.is_anchored or sends.end is not None or self.is_reset
             is_far = sends.low - position > NEAR_BYTES
             return (is_over or is_far) and not self._may_precede(sends, position)

@@ -3,8 +3,8 @@
 Each connection key has a `FrameAssembler`, which processes the beginning of a connection and every
 unusual segment. While segments follow one another, the assembler hands the connection to the
 kernels. The kernels process the segments of all connections in one call, and stop before any
-segment that they are not sure of. The frames are therefore equal to those of the assemblers alone.
-Only the assemblers are pickled at a cut, because they hold the whole state.
+segment that they cannot process with certainty. The frames are therefore equal to those of the
+assemblers alone. Only the assemblers are pickled at a cut, because they hold the whole state.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _FRAME = np.dtype(
         )
     ]
 )
-# These columns have the kernels' types.
+# The columns of segments, with the types that the kernels require.
 _COLUMNS = {
     "timestamp_us": np.int64,
     "sequence": np.int64,

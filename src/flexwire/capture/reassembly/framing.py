@@ -14,8 +14,8 @@ segment. The guess can be wrong in these ways:
   with a length and the expected correlation id (one in 10¹⁰ for each expected response). They are
   taken for another response if a second response follows at the place that their length gives (one
   in 10¹²). Bytes that are not random, especially arrays of small integers, are mistaken for frames
-  more often. In this case the frames up to the end of the wrong length are lost, and bytes that are
-  not a frame are returned in their place.
+  more often. After such a mistake, the frames up to the end of the invalid length are lost, and
+  bytes that are not a frame are returned in their place.
 - The response to a request from before the capture is not found if it is longer than 16 MiB, if the
   capture ends within it, or if the client does not count its correlation ids upwards.
 
@@ -199,9 +199,9 @@ def leads_to_a_response(peek: Callable[[int, int], bytes], size: int) -> bool | 
     """Return whether ``size`` bytes begin with a response, judged by the bytes after its end.
 
     The next response must begin there, with a correlation id that is a little higher, because
-    clients count the ids upwards. Otherwise the bytes must end there, as segments often do at the
-    end of a frame. None means that there are too few bytes to tell. ``peek(start, count)`` returns
-    some of the bytes.
+    clients count the ids upwards. Without a next response, the bytes must end exactly there,
+    because segments often end with a frame. None means that there are too few bytes to tell.
+    ``peek(start, count)`` returns some of the bytes.
     """
     length, correlation_id = _RESPONSE_HEAD.unpack(peek(0, _RESPONSE_HEAD.size))
     if not _SHORTEST_RESPONSE <= length <= LIKELY_LENGTH:
@@ -382,7 +382,7 @@ class Framer:
             self._last_us = max(self._last_us, went.last_us)
 
     def seek(self) -> None:
-        """Continue, as a new framer, for a framer that searches for a frame without held bytes."""
+        """Continue, as a new framer, another framer's search for a frame, without held bytes."""
         self._why, self._seen, self._buffer = "", 1, bytearray(SAMPLE_BYTES)
 
     def skip(self, went: SideResult) -> None:

@@ -8,8 +8,8 @@ to time, one or two of its files are open at the same time.
 
 At most `MOST_OPEN` files are open. If more files are needed, the file whose chunk lasts longest is
 closed. The chunk is kept, and the file is opened again at the position where the chunk ends. A
-reader cannot start within a gzip'd file. Such a file is closed last, and is then read again from
-its start.
+reader cannot start within a gzip'd file. A gzip'd file is therefore closed last, and is then read
+again from its start.
 """
 
 from __future__ import annotations
@@ -312,7 +312,7 @@ class _OpenReader(NamedTuple):
 class _MergedFile:
     """A file that is read one chunk ahead of the returned segments.
 
-    It is open only while it is read.
+    The file is open only while it is read.
     """
 
     def __init__(self, place: FileProgress) -> None:
@@ -386,7 +386,7 @@ class _MergedFile:
             return
         opened.reader.stop()
         for item in opened.items:
-            # These are the counts up to this place.
+            # The notes contain the counts up to this place.
             if isinstance(item, FileNotes):
                 self.notes.add(item)
         scans.append(opened.scan)

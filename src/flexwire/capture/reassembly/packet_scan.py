@@ -236,7 +236,7 @@ class FileNotes:
         self.error = self.error or later.error
 
 
-# The number of bytes that are read at a time. These bytes are still in the processor's cache when
+# The number of bytes that are read at a time. So few bytes are still in the processor's cache when
 # the kernel reads them. The number exceeds `READ_AHEAD`, so that no other buffer is used.
 PIECE = 2 * READ_AHEAD
 

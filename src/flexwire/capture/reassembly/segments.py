@@ -1,7 +1,7 @@
 """Read capture files, and return their TCP segments in columns, chunk by chunk.
 
-The kernel reads the packets that it is sure of. Any other block is read by the objects of
-`flexwire.capture.files`. The segments and the notes are therefore equal to those of
+The kernel reads the packets that it can read with certainty. Any other block is read by the
+objects of `flexwire.capture.files`. The segments and the notes are therefore equal to those of
 `flexwire.capture.files.links`, in the same order.
 """
 

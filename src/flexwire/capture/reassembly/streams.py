@@ -7,7 +7,8 @@ as lost, and remains lost.
 While no bytes are missing or out of order, an assembler only counts each segment and cuts its new
 bytes into frames. A fast path can do the same: `FrameAssembler.hand_off` returns the state of both
 ends as a `Handoff`. The fast path may then process only segments that have the next bytes of their
-end, or no bytes. It must return a `HandoffResult` before the assembler gets its next segment.
+end, or no bytes. The fast path must return a `HandoffResult` before the assembler gets its next
+segment.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ class StreamPiece(NamedTuple):
 class Stream:
     """Put the captured segments of one direction of a connection in order, and return pieces.
 
-    If bytes arrive twice, the first ones are used. `MAX_PENDING_BYTES` and `MAX_PENDING_PIECES`
-    bound the memory for bytes after a gap.
+    If bytes arrive twice, the bytes that arrived first are used. `MAX_PENDING_BYTES` and
+    `MAX_PENDING_PIECES` bound the memory for bytes after a gap.
 
     Once the stream is finished, every byte that was pushed is in exactly one piece or is counted:
     as ``repeated`` (its place was taken), ``late`` (its place was given up as lost) or ``early``

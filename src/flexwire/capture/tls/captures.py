@@ -53,7 +53,7 @@ _WRITTEN_AT_ONCE: Final = 1024 * 1024
 class PacketCopier(Closeable):
     """A pcapng file with packets of any link type.
 
-    It is created when its first packet is written.
+    The file is created when its first packet is written.
     """
 
     def __init__(self, path: Path) -> None:

@@ -110,8 +110,8 @@ class EndPair:
             start = (segment.sequence + 1) % MODULUS
             is_other = self._starts.get(segment.source, start) != start
             if not segment.flags & ACK and is_other:
-                # This is another connection on the same ports. If the number were the same, the
-                # packet would have been captured twice.
+                # A SYN with a new number begins another connection on the same ports. If the
+                # number were the same, the packet would have been captured twice.
                 self.finish()
                 self._begin()
             self._starts[segment.source] = start

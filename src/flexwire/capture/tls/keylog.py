@@ -21,8 +21,8 @@ SERVER: Final = "SERVER_TRAFFIC_SECRET_0"
 # The possible sizes of the secret of each label: the size of a TLS 1.2 master secret, or the size
 # of a hash.
 _SIZES: Final = {MASTER: (48,), CLIENT: (32, 48), SERVER: (32, 48)}
-# Other labels that occur in logs. They are not needed, because the records themselves show which
-# key is correct.
+# Other labels that occur in logs. These secrets are not needed, because the records themselves
+# show which key is correct.
 _OTHERS: Final = frozenset(
     {
         "CLIENT_EARLY_TRAFFIC_SECRET",
@@ -118,8 +118,8 @@ class KeyLog:
         if label in _OTHERS:
             return True
         if label == _BY_SESSION:
-            # NSS also defines lines that are identified by an encrypted secret. Such lines are
-            # ignored.
+            # NSS also defines lines that are identified by an encrypted secret. Lines with an
+            # encrypted secret are ignored.
             is_ours = words[1:] and words[1].startswith(_SESSION.encode())
             return self._add_session(words) if is_ours else True
         try:

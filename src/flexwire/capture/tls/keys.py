@@ -172,7 +172,7 @@ class RecordKeys(Protocol):
     finished: int
 
     def open(self, sequence: int, header: bytes, fragment: bytes) -> tuple[int, bytes] | None:
-        """Return the type and content of a record, or None if the key or the number is wrong."""
+        """Return the type and content of a record, or None for an incorrect key or number."""
 
     def next(self) -> RecordKeys | None:
         """Return the keys after a KeyUpdate, or None if the version has no KeyUpdate."""

@@ -72,7 +72,7 @@ def is_enveloped(line: bytes) -> bool:
 
 
 def unwrap_lines(lines: Iterable[Line]) -> Iterator[Line]:
-    """Yield lines without their envelopes, and join their parts. Other lines do not change."""
+    """Yield lines without their envelopes, and join their parts; yield other lines unchanged."""
     unwrapper = LineUnwrapper()
     for line in lines:
         whole = unwrapper.unwrap(line)
@@ -106,7 +106,7 @@ class LineUnwrapper:
         return None
 
     def finish(self) -> Iterator[Line]:
-        """Yield the lines whose last part did not arrive. They are marked as cut off."""
+        """Yield the lines whose last part did not arrive. These lines are marked as cut off."""
         for parts in sorted(self._waiting.values(), key=lambda parts: parts.first.offset):
             parts.is_cut = True
             yield parts.line()
@@ -114,7 +114,7 @@ class LineUnwrapper:
 
 
 class _LineParts:
-    """The parts of a line. They are joined only once."""
+    """The parts of a line. The parts are joined only once."""
 
     def __init__(self, first: Line) -> None:
         self.first = first

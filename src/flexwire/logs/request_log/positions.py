@@ -1,8 +1,8 @@
 """The position up to which each request log was read, so that a later analysis continues there.
 
 A broker appends to its log and renames a full log, and other software may compress the log later.
-flexwire therefore identifies a log by its first bytes and not by its name. Its lines are read up to
-the last line end, and each line is read once:
+flexwire therefore identifies a log by its first bytes and not by its name. The lines of a log are
+read up to the last line end, and each line is read once:
 
 - If a file has the first bytes of a known log, and the same bytes before the position, its new
   lines are read.
@@ -89,7 +89,7 @@ def sizes_of(position: int) -> tuple[int, ...]:
 
 @dataclass(slots=True)
 class ResumedLogs:
-    """The files with new lines, the positions of all logs after these are read, and notes.
+    """The files with new lines, the position of each log after reading, and notes.
 
     ``known`` are the names of files without new lines. ``notes`` are messages for the user.
     """
@@ -150,7 +150,7 @@ def times_of(piece: RequestLogPiece, zone: Zone, most: int | None = None) -> Ite
 
 @dataclass(slots=True)
 class _Look:
-    """The findings about a file: its first bytes, its last line end, and a line that waits.
+    """The findings about a file: its first bytes, and the lines up to its last line end.
 
     ``before`` contains a digest of the bytes before each requested position.
     """

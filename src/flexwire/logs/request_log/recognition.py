@@ -47,7 +47,7 @@ def is_broker_log(name: str) -> bool:
 
 
 def kind_of(source: InputFile) -> tuple[BrokerLogKind, bool, bool] | None:
-    """Return a log's kind, whether it is gzipped, and whether it is in envelopes; else None.
+    """Return the kind of a broker's log and whether it is gzipped and enveloped, or else None.
 
     Raises `StorageError` if the file cannot be read.
     """

@@ -42,7 +42,7 @@ class LoggedConnection(NamedTuple):
 
 
 NOWHERE = LoggedConnection("?>?", "?", "?")
-"""The connection in the result for a line that contains none, or was cut off too early."""
+"""The connection that is recorded if a line contains none, or was cut off before it."""
 
 
 def ends(connection: str) -> LoggedConnection:
@@ -350,7 +350,7 @@ def _of_json(line: Line, body: bytes, time_us: int) -> Item:
 def _header_only(line: Line, body: bytes, time_us: int) -> LoggedRequest | None:
     """Return the header of a line whose end is missing.
 
-    This is possible because the line begins with the header.
+    The header is known, because the line begins with it.
     """
     match = _HEADER.search(body)
     if match is None:

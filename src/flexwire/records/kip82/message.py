@@ -33,7 +33,7 @@ _LENGTH_SIZE = 4
 
 @dataclass(slots=True)
 class Kip82Message:
-    """A message with its offset. It corresponds to a `Record` with typed headers.
+    """A message with its offset. The object corresponds to a `Record` with typed headers.
 
     ``timestamp`` is in milliseconds since the epoch, or -1 without a timestamp. ``timestamp_type``
     is ``NoTimestampType`` for messages of magic 0.
@@ -48,7 +48,7 @@ class Kip82Message:
 
 
 class Kip82Entry(NamedTuple):
-    """An entry of a message set as it is stored. Its offset may be relative."""
+    """An entry of a message set as it is stored. The offset of the entry may be relative."""
 
     offset: int
     crc: int

@@ -64,7 +64,7 @@ def to_decode_options(
 
 
 class DecodedEntry(NamedTuple):
-    """An entry of a message set with any magic, with its own message or the messages in it."""
+    """An entry of a message set, of any magic, with its message or the messages that it wraps."""
 
     magic: int
     compression: Compression
@@ -141,12 +141,13 @@ def decode_message_set(
     """Iterate over the messages of a message set in which magic 2 means KIP-82.
 
     The set may also contain messages of magic 0 and 1, as in a log that is older than the document.
-    These messages have no headers. If the data ends within a message, the iteration ends, and
-    ``partial`` contains the beginning of that message. ``max_inflated`` limits the inflated bytes
-    of one wrapper. ``dialect`` is the type table of the headers, which are read on request.
+    Messages of magic 0 and 1 have no headers. If the data ends within a message, the iteration
+    ends, and ``partial`` contains the beginning of that message. ``max_inflated`` limits the
+    inflated bytes of one wrapper. ``dialect`` is the type table of the headers, which are read on
+    request.
 
-    A damaged message raises `RecordError`. If its size is valid, the iteration can continue after
-    it. Otherwise the iteration is over.
+    A damaged message raises `RecordError`. If the size of this message is valid, the iteration can
+    continue after the message. If the size is invalid, the iteration is over.
     """
     return MessageIterator(to_bytes(data), to_decode_options(check_crc, max_inflated, dialect))
 

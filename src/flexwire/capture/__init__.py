@@ -18,10 +18,10 @@ The laws of this package (tests below `tests/`):
 - Every byte of every segment is in a frame or is counted, so that a missing row means missing
   traffic (`capture/test_accounts.py`).
 - Segments keep the order of their file, and files are merged by the latest time that was read so
-  far. As long as segments are moved by at most 64 places, their order never splits a connection
+  far. Segments that are out of order by at most 64 places never split a connection
   (`capture/columns/test_merging.py`, `capture/test_permuted.py`).
-- A fast path hands a connection back before the assembler gets its next segment. Otherwise two
-  copies of its state would differ (`capture/columns/test_flows.py`).
+- A fast path hands a connection back before the assembler gets its next segment. If the fast path
+  kept the connection, two copies of its state would differ (`capture/columns/test_flows.py`).
 - A kernel stops before any packet or header that it cannot read with certainty, and Python objects
   continue at the same place (`capture/columns/test_segments.py`, `capture/columns/test_turns.py`).
 - A connection is judged to be Kafka or not when it has ended, because later frames may disprove an

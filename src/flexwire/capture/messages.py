@@ -4,8 +4,8 @@ Files are read one after the other, in the order of their first segments. Memory
 connections that are open. The version of a response comes from its request.
 
 The frames of a connection are held back until the connection is recognized as Kafka, or until it
-ends. If it is not Kafka, or if too many bytes would have to be held, the connection yields bytes
-and no messages.
+ends. A connection that is not Kafka, or for which too many bytes would have to be held, yields
+bytes and no messages.
 
 Packet numbers start at 1 in each file, as in Wireshark. Earlier packets are needed to find the
 request that a response answers, so a connection is read from its start.
@@ -94,7 +94,7 @@ class UnusedBytes(NamedTuple):
 
 
 class PacketFrame(NamedTuple):
-    """A frame that a packet completes, and its turn in the conversation."""
+    """A frame that a packet completes, and the frame's role in the conversation."""
 
     frame: CapturedFrame
     turn: Turn

@@ -92,7 +92,7 @@ def _with_tier(log: Replica, tier: Replica) -> Replica:
 
 
 UNKNOWN_EPOCH: Final = -1
-"""The leader epoch of a message set, which contains no epoch, and of a log without batches."""
+"""The leader epoch that is assumed for a message set, which contains none, and for an empty log."""
 
 
 class LogTip(NamedTuple):

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 MAX_INFLATED = 128 * 1024 * 1024
-# The inflated bytes may contain one record or record header for this many bytes of the limit,
-# because its object takes far more memory than the two to seven bytes of its input.
+# For each of this many bytes of the limit, the inflated bytes may contain one record or record
+# header. Its object takes far more memory than the two to seven bytes from which it is read.
 OBJECT_COST = 32
 
 

@@ -44,7 +44,7 @@ _SMALL = tuple(write_varint(number) for number in range(512))
 _FEW = len(_SMALL)
 
 
-class Unusual(Exception):  # noqa: N818 - it never leaves the package; other code raises the error, if there is one
+class Unusual(Exception):  # noqa: N818 - never leaves the package; other code raises the real error
     """A record that is out of the ordinary, so other code must handle it."""
 
 

@@ -247,8 +247,8 @@ def _refused(key: str, error: EncodeError) -> EncodeError:
 
 
 def _decode_headers(data: bytes, dialect: TypedDialect) -> list[tuple[str, Typed]]:
-    # No count precedes them. The document lists each length in a message as a separate field, and
-    # none of these is a count.
+    # No count precedes the headers. The document lists each length in a message as a separate
+    # field, and none of these is a count.
     reader = Reader(data)
     items: list[tuple[str, Typed]] = []
     while reader.remaining:

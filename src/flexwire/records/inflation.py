@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from flexwire.records.record import Record
 
 MAX_RATIO: Final = 1024
-"""The largest allowed ratio of inflated bytes to captured bytes. It is about gzip's maximum."""
+"""The largest allowed ratio of inflated bytes to captured bytes, about gzip's maximum."""
 RECORD_COST: Final = 256
 """The number of bytes for which a record or record header counts, in addition to its content."""
 BEYOND: Final = "; to allow them, raise max_"

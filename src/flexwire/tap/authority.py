@@ -1,4 +1,4 @@
-"""A temporary certificate authority. Its key is never written, so it cannot sign anything later.
+"""A temporary certificate authority that keeps its key only in memory.
 
 This module needs the package cryptography, which the extra ``tls`` installs.
 """

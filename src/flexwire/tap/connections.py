@@ -86,7 +86,7 @@ class BrokerConnector:
         return broker
 
     def close(self) -> None:
-        """Log the brokers that could not be reached again."""
+        """Log the brokers that are still unreachable."""
         for address, failed in self._unreachable.items():
             log.info("%s is still unreachable; %d connections were closed", address, failed)
         self._unreachable.clear()

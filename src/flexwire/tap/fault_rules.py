@@ -122,7 +122,7 @@ class Faults:
         self._random = random.Random(self.seed)  # noqa: S311 - this choice must be repeatable
 
     def add(self, fault: Fault) -> None:
-        """Add a fault after the existing ones. Raises `ArgumentError` if there are too many."""
+        """Add a fault after the existing ones. Raises `ArgumentError` for too many faults."""
         FaultPlan((*self.active, fault))
         self.active.append(fault)
 

@@ -134,7 +134,7 @@ class Rehearsal:
         return number < self.plan.share * _OF
 
     def fail(self, client: Client, request: str) -> None:
-        """Record a refused request of a client. After too many such clients, the rehearsal ends."""
+        """Record a client's refused request, and end the rehearsal after too many such clients."""
         if self.over is not None or client in self.failed:
             return
         self.failed[client] = request
@@ -348,7 +348,7 @@ def _named(request: RequestFrame) -> str:
 
 
 def _is_replicas(request: RequestFrame, payload: bytes) -> bool:
-    """Return whether a request has the id of a replica that sent it, or is too long to tell."""
+    """Return whether a replica sent a request, or whether the request is too long to tell."""
     kind = message(request.message_name)
     if request.api_version not in kind.entry.versions:
         return False

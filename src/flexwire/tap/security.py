@@ -64,8 +64,8 @@ class UpstreamTls:
 class TapSecurity:
     """Both sides of a tap. None means a side without TLS.
 
-    ``with_credentials`` says whether the capture contains credentials. None means that it contains
-    them only without TLS.
+    ``with_credentials`` says whether the capture contains credentials. None means that the capture
+    contains credentials only without TLS.
     """
 
     listen: ListenTls | None = None
@@ -108,7 +108,7 @@ PLAIN: Final = TapSecurity()
 
 
 class TapContexts:
-    """The settings of `TapSecurity`, loaded from their files. `TlsError` says what is wrong."""
+    """The settings of `TapSecurity`, loaded from files. Raises `TlsError` for an invalid file."""
 
     def __init__(self, security: TapSecurity) -> None:
         self.listen: ssl.SSLContext | None = None

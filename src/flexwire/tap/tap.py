@@ -321,7 +321,7 @@ async def run_tap(
     ready: Callable[[Tap], None] | None = None,
     **options: Any,
 ) -> TapStatistics:
-    """Run a tap until SIGINT or SIGTERM. Then close the capture, and return the counts.
+    """Run a tap until SIGINT or SIGTERM, then close the capture and return the counts.
 
     SIGHUP makes the tap continue in the next capture file, or stop if the terminal was closed.
     SIGUSR1 ends a rehearsal and all faults. Addresses may include their security protocol, as in

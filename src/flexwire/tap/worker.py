@@ -221,7 +221,7 @@ class Worker:
 
     def _asked(self, address: HostPort) -> int | None:
         if time.monotonic() < self._asks_again:
-            return None  # This avoids a wait for each address that a broker names.
+            return None  # Do not wait for each address that a broker names.
         try:
             self._ask.send(json.dumps(address).encode())
             while answer := self._ask.recv(MESSAGE_BYTES):

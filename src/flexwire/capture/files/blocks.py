@@ -120,7 +120,7 @@ def _first_block(data: bytes, head: SectionHead) -> int | None:
 def _leads_on(words: NumpyArray, place: int) -> bool:
     """Return whether a chain of blocks begins at a 32-bit word.
 
-    Each block contains its length twice.
+    Each block contains its own length twice.
     """
     for _ in range(CHAIN):
         if place + 1 >= len(words):

@@ -1,9 +1,9 @@
 """Read capture files that overlap in time, packet by packet, in one order.
 
-Packets keep the order of their file. Files are merged by their clocks. The clock of a file is its
-latest time so far. If two clocks are equal, the file whose name sorts first comes first. Segments
-are merged in the same order (`flexwire.capture.reassembly.merging`). A file is opened when its
-first packet is due.
+Packets keep the order of their file. The clock of a file is its latest time so far, and files are
+merged by these clocks. If two clocks are equal, the file whose name sorts first comes first.
+Segments are merged in the same order (`flexwire.capture.reassembly.merging`). A file is opened
+when its first packet is due.
 
 At most `MOST_OPEN` files are open. If more files are needed, some files are read ahead and closed.
 A closed file is opened again at the place where reading stopped. `bytes_ahead` and `file_to_close`
@@ -250,8 +250,8 @@ def read_merged_packets(
     """Yield the packets of several files, merged by the clocks of the files.
 
     Before any packet is returned, ``on_secrets`` is called with the secrets at the start of each
-    file. It is called with all other secrets when they are read, and may be called twice with the
-    same secrets.
+    file. ``on_secrets`` is called with all other secrets when these are read, and may be called
+    twice with the same secrets.
     """
     waiting = sorted((_first_due(name, opener, on_secrets) for name in names), reverse=True)
     merge = _Merge()

@@ -31,7 +31,7 @@ _DONT_FRAGMENT = 0x4000
 _TTL = 64
 _PROTOCOL_TCP = 6
 _HIGHEST_PORT = 65535
-# For this many bytes or more, numpy is faster. At 32 KiB it is 10 times as fast.
+# For this many bytes or more, numpy is faster. At 32 KiB numpy is 10 times as fast.
 _LONG = 1024
 _FOLD_BITS = 8192
 
@@ -126,8 +126,9 @@ class SegmentHeaders:
         """Return the IPv4 or IPv6 header and the TCP header of one segment.
 
         ``sequence`` and ``acknowledgment`` are reduced modulo 2**32. ``missing`` is the number of
-        unknown bytes after the payload. The checksum counts them as zeros. Payload and missing
-        bytes together are at most 65,495, the most that the 16-bit length of an IPv4 packet allows.
+        unknown bytes after the payload. The checksum counts the missing bytes as zeros. Payload
+        and missing bytes together are at most 65,495, the maximum that the 16-bit length of an
+        IPv4 packet allows.
         """
         sequence %= MODULUS
         acknowledgment %= MODULUS
@@ -186,7 +187,7 @@ FRAME_COMMENTS: dict[bytes, Direction] = {
 """The text of the comment on a packet whose payload begins with a frame, by the frame's direction.
 
 The comment is on the packet and not on the file. The comment therefore remains true if files are
-cut, filtered or merged. Wireshark's tools copy it.
+cut, filtered or merged. Wireshark's tools copy the comment.
 """
 
 SAMPLE_BYTES = 1024
@@ -194,11 +195,11 @@ SAMPLE_BYTES = 1024
 
 
 class CapturedPacket(NamedTuple):
-    """A packet in a file. ``offset`` is its position in the file.
+    """A packet in a file. ``offset`` is the packet's position in the file.
 
-    ``original_length`` is its length on the network. ``data`` may be shorter, because of the
-    snaplen. ``begins`` is the direction of the frame that begins with the packet's payload, if the
-    file marks such a frame. ``comments`` are all comments on the packet.
+    ``original_length`` is the packet's length on the network. ``data`` may be shorter, because of
+    the snaplen. ``begins`` is the direction of the frame that begins with the packet's payload, if
+    the file marks such a frame. ``comments`` are all comments on the packet.
     """
 
     timestamp_us: int

@@ -460,7 +460,7 @@ class TappedConnection:
     def send_beginning(
         self, direction: Direction, data: bytes, missing: int, timestamp_us: int | None = None
     ) -> None:
-        """Write the beginning of a frame, and record how many of its other bytes were not kept.
+        """Write the beginning of a frame, and record how many other bytes were left out.
 
         A reader sees these bytes as in a capture with a snaplen: as packets without their payload.
         """

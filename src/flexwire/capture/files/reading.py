@@ -539,7 +539,7 @@ CaptureBlocks = PcapRecords | PcapngBlocks
 
 
 def begin_blocks(source: ForwardReader) -> CaptureBlocks:
-    """Start to read a file. Raises `CaptureError` if it is not a capture."""
+    """Start to read a file. Raises `CaptureError` if the file is not a capture."""
     try:
         magic = source.take(4)
     except DamagedError as damage:

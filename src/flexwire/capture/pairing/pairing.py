@@ -89,7 +89,8 @@ class Pairing:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._clients = ClientIds(state["_clients"])
-        # A waiting frame keeps its place in the order, because its entry is put back there.
+        # A waiting frame keeps its place in the order, because its entry is put back at this
+        # place.
         states = self._states
         self._states = make_states(len(states))
         self._states[:, [_FLAGS, _CLIENT]] = states[:, [_FLAGS, _CLIENT]]
@@ -186,7 +187,7 @@ class Pairing:
         return dict(zip(names, np.split(ids, starts[1:]), strict=False))
 
     def end(self, connection: str) -> None:
-        """Forget a connection that has ended. Its pending requests remain unanswered."""
+        """Forget a connection that has ended, and leave its pending requests unanswered."""
         number = self._numbers.pop(connection, None)
         if number is None:
             return
@@ -227,7 +228,7 @@ class Pairing:
         return {name: dict(requests) for name, requests in self._early.items()}
 
     def take_early(self) -> dict[str, dict[int, RequestSummary]]:
-        """Return the result of `early` and forget it."""
+        """Return the result of `early`, and keep no copy."""
         early, self._early = self._early, {}
         return early
 

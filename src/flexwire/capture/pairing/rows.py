@@ -239,7 +239,7 @@ class _PairedRows:
         return pa.array(origins.files, pa.string()).take(pa.array(origins.of_row))
 
     def _connection(self) -> pa.Array:
-        # A capture may have many connections, but a chunk has only few of them.
+        # A capture may have many connections, but a chunk contains only a few of these.
         numbers = np.zeros(len(self._frames.connections), np.int32)
         numbers[list(self._names)] = np.arange(len(self._names))
         names = pa.array(list(self._names.values()), pa.string())

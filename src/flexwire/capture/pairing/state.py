@@ -141,7 +141,7 @@ def make_states(count: int) -> NumpyArray:
 
 
 FAILED: Final = "failed"
-TOKEN: Final = "token"  # noqa: S105 - this is the name of an outcome
+TOKEN: Final = "token"  # noqa: S105 - an outcome, not a password
 UNPAIRED: Final = "unpaired"
 NOT_KAFKA: Final = "not Kafka"
 """The outcome of frames on a connection that is not Kafka."""

@@ -49,7 +49,7 @@ def connection_key(segment: Segment) -> str:
 
 
 def key_of_ends(end: str, other: str) -> str:
-    """Return the key of all connections between two endpoints. Their order does not matter."""
+    """Return the key of all connections between two endpoints, given in either order."""
     return f"{end}|{other}" if end <= other else f"{other}|{end}"
 
 
@@ -85,8 +85,8 @@ WHOLE: Final = ConnectionShare(0, 1)
 class KeyActivity(NamedTuple):
     """The number of connections that an assembler has begun, and whether the last ones are open.
 
-    ``last_us`` is the time of the last segment of an open connection. ``is_over`` is true if all of
-    them were closed.
+    ``last_us`` is the time of the last segment of an open connection. ``is_over`` is true if all
+    these connections were closed.
     """
 
     ordinal: int

@@ -347,7 +347,7 @@ KAFKA = "Kafka"
 
 
 class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
-    """A frame of a connection, or bytes of it that are not a complete frame.
+    """A frame of a connection, or bytes of a connection that are not a complete frame.
 
     ``connection`` has the form "10.0.0.9:50000>10.0.0.1:9092", client first. A later connection on
     the same ports ends with "#2" and so on. ``index`` counts the frames of one direction from 0.
@@ -372,17 +372,18 @@ class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
 class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
     """A connection that has ended, or that was open when its capture ended.
 
-    ``client`` and ``broker`` are its ends, as "10.0.0.9:50000". If it is not Kafka, ``client`` is
-    the end whose bytes would be requests. ``seen_from_start`` is true if its SYN was captured.
-    ``closed_by`` is the end whose FIN, or RST (``reset``), came first.
+    ``client`` and ``broker`` are the connection's ends, as "10.0.0.9:50000". If the connection is
+    not Kafka, ``client`` is the end whose bytes would be requests. ``seen_from_start`` is true if
+    the connection's SYN was captured. ``closed_by`` is the end whose FIN, or RST (``reset``), came
+    first.
 
-    ``request_bytes`` and ``response_bytes`` are the sizes of its frames, including those with an
-    error. Among these bytes, ``lost_bytes`` are missing from the capture, ``early_bytes`` come from
-    before the first segment of their direction, and ``unreadable_bytes`` are the other bytes of
-    frames with an error. Two counts cover bytes that are in no frame: ``repeated_bytes`` had been
-    captured before, and ``late_bytes`` arrived after they had been given up as lost. Every byte of
-    the segments is therefore counted: ``captured_bytes`` is the sum of the frames' bytes without
-    the lost ones, plus the repeated and the late bytes.
+    ``request_bytes`` and ``response_bytes`` are the sizes of the connection's frames, including
+    frames with an error. Among these bytes, ``lost_bytes`` are missing from the capture,
+    ``early_bytes`` come from before the first segment of their direction, and ``unreadable_bytes``
+    are the other bytes of frames with an error. Two counts cover bytes that are in no frame:
+    ``repeated_bytes`` had been captured before, and ``late_bytes`` arrived after they had been
+    given up as lost. Every byte of the segments is therefore counted: ``captured_bytes`` is the
+    sum of the frames' bytes without the lost ones, plus the repeated and the late bytes.
 
     ``evidence`` says why the connection is Kafka, or why it is not. ``reads_as_kafka`` is true if
     some of its bytes decode as Kafka, so that its headers can be trusted. ``looks_like`` is the
@@ -504,7 +505,7 @@ class Account:
     def pause(self, connection: str, client: str, broker: str) -> CapturedConnection | None:
         """Return the facts about the connection since the last pause, and restart the counts.
 
-        Returns None if none of its segments was captured since then.
+        Returns None if no segment of the connection was captured since the last pause.
         """
         if self._first_us is None:
             return None
@@ -554,7 +555,7 @@ class Account:
         given = [end for end in (broker, client) if self._brokers.has(end)]
         if found is None and (given or self._is_marked):
             # Less evidence is enough if one end is known to be a broker. A tap always has a broker
-            # behind it.
+            # on its other side.
             found = self.evidence.hint
         resembles = looks_like(*self._heads.values()) if found is None else None
         if given:
@@ -589,7 +590,7 @@ def _judge_given(end: str, finding: str | None, resembles: str | None) -> _Verdi
 
 
 def hear(frame: CapturedFrame, conversation: Conversation) -> Turn:
-    """Process the next frame of a connection. Return its role in the conversation."""
+    """Process the next frame of a connection. Return the frame's role in the conversation."""
     is_request, payload, seen = frame.direction == "request", frame.payload, frame.timestamp_us
     error, is_placed = frame.error, frame.is_placed
     if error is None:

@@ -5,8 +5,9 @@ time, sequence numbers decide: the numbers of each end, and the numbers that it 
 be near its last known number. A connection that was closed does not continue.
 
 If it is unknown where frames begin in a direction, a response is recognized by the correlation id
-of a pending request. At this point frames are not decoded yet (`flexwire.protocol.conversation`
-does this later), so every request counts here, even requests that are never answered.
+of a pending request. When segments are assembled, frames are not decoded yet
+(`flexwire.protocol.conversation` does this later), so every request counts here, even requests
+that are never answered.
 
 Clients have few pending requests, so the last frames of a connection are enough to find them. Only
 these frames are kept, because most connections never need them.
@@ -112,7 +113,7 @@ class Course:
 
     def goes_on(self, segment: Segment) -> bool:
         """Return whether a segment has the next bytes of its end, and if so record the segment."""
-        # Nearly all segments are like this, so this test comes first.
+        # Nearly all segments continue their stream, so this test comes first.
         sends = self._reach[segment.source]
         if sends.high % MODULUS != segment.sequence or not sends.is_seen or sends.end is not None:
             return False

@@ -1,11 +1,11 @@
 """Cut one direction of a connection into frames, and find frames again after damage.
 
-A frame begins where the frame before it ends, so one lost length hides all later frames. In this
-case pieces are held, and the caller's guess decides for each piece whether a frame begins there.
+A frame begins where the frame before it ends, so one lost length hides all later frames. After
+lost bytes, pieces are held, and the caller's guess decides whether a frame begins at a piece.
 
-Frames have no mark at their start, so this is a guess. It is needed only where a capture begins
-within a connection or lacks the length of a frame, and it is tried only for bytes at the start of a
-segment. The guess can be wrong in these ways:
+Frames have no mark at their start, so the caller can only guess. It is needed only where a capture
+begins within a connection or lacks the length of a frame, and it is tried only for bytes at the
+start of a segment. The guess can be wrong in these ways:
 
 - A frame that begins in the middle of a segment is not found. The next frame that begins with a
   segment is found.
@@ -239,8 +239,8 @@ class FramedBytes(NamedTuple):
     """A frame, or other bytes with the reason. ``size`` is the number of these bytes on the wire.
 
     If ``is_placed``, the start of the frame is known, and ``payload`` begins with its header.
-    ``lost`` is the number of its bytes that are missing from the capture. ``first_us`` and
-    ``timestamp_us`` are the times of the first and the last captured byte.
+    ``lost`` is the number of bytes of the frame that are missing from the capture. ``first_us``
+    and ``timestamp_us`` are the times of the first and the last captured byte.
     """
 
     first_us: int
@@ -287,8 +287,9 @@ class Framer:
 
     Every byte of the stream counts in the ``size`` of exactly one `FramedBytes`. After an
     impossible length, or a gap that hides the next length, frames begin again with the first piece
-    that begins a frame. Either the capture marks this piece, or ``begins`` returns true for it.
-    ``begins`` gets the bytes that begin there, and returns None if they are too few to decide.
+    that begins a frame. Either the capture marks this piece, or ``begins`` returns true for the
+    piece. ``begins`` gets the bytes that begin with the piece, and returns None if these bytes are
+    too few to decide.
     """
 
     def __init__(
@@ -306,7 +307,7 @@ class Framer:
             self._why = "the capture begins within the connection"
 
     def feed(self, pieces: list[StreamPiece]) -> list[FramedBytes]:
-        """Add the next pieces of the stream. Return the frames that they complete."""
+        """Add the next pieces of the stream. Return the frames that these pieces complete."""
         for piece in pieces:
             self._take(piece)
         framed, self._found = self._found, []

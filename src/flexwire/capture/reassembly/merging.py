@@ -1,10 +1,10 @@
 """Merge capture files that overlap in time: return all segments in one order, chunk by chunk.
 
-The segments of a file keep their order. Files are merged by their clocks. The clock of a file is
-its latest time so far. If two clocks are equal, the file whose name sorts first comes first. Each
-file is therefore read one chunk ahead, and the segments that come before the end of every chunk are
-returned. A file is opened when its first segment is needed. If a host begins a new file from time
-to time, one or two of its files are open at the same time.
+The segments of a file keep their order. The clock of a file is its latest time so far, and files
+are merged by these clocks. If two clocks are equal, the file whose name sorts first comes first.
+Each file is therefore read one chunk ahead, and the segments that come before the end of every
+chunk are returned. A file is opened when its first segment is needed. If a host begins a new file
+from time to time, one or two of its files are open at the same time.
 
 At most `MOST_OPEN` files are open. If more files are needed, the file whose chunk lasts longest is
 closed. The chunk is kept, and the file is opened again at the position where the chunk ends. A

@@ -195,7 +195,7 @@ class UnusedPackets:
             self.add(reason, packets, others.samples.get(reason))
 
     def know(self, reasons: Iterable[str]) -> None:
-        """Count these reasons separately, because earlier packets of the file have them."""
+        """Count these reasons separately, because earlier packets had the same reasons."""
         self.packets.update(dict.fromkeys(reasons, 0))
 
     def counted(self) -> UnusedPackets:
@@ -244,11 +244,11 @@ PIECE = 2 * READ_AHEAD
 class FileWindow:
     """The bytes of an open file that follow ``offset``.
 
-    At most ``room`` of them are held at a time. The bytes are in ``buffer``, whose address is
-    ``address``, up to ``filled``. The next block begins at ``position``. Bytes at or after ``stop``
-    are read only if they are requested. If reading can fail within the file, ``piece`` (the number
-    of bytes to read at a time) must not exceed the file's own buffer. Otherwise the file would
-    continue reading after it has returned its buffer, and would lose those bytes.
+    At most ``room`` of these bytes are held at a time. The bytes are in ``buffer``, whose address
+    is ``address``, up to ``filled``. The next block begins at ``position``. Bytes at or after
+    ``stop`` are read only if they are requested. If reading can fail within the file, ``piece``
+    (the number of bytes to read at a time) must not exceed the file's own buffer. Otherwise the
+    file would continue reading after it has returned its buffer, and would lose those bytes.
     """
 
     def __init__(
@@ -337,7 +337,7 @@ class FileWindow:
     def put(self, payload: bytes) -> int | None:
         """Store a payload next to the file's bytes.
 
-        Return its place, or None if there is no room.
+        Return the place of the payload, or None if there is no room.
         """
         if not payload:
             return 0

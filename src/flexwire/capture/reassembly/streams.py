@@ -326,9 +326,9 @@ def _part(piece: StreamPiece, start: int, stop: int) -> StreamPiece:
 FRAMES, SEEKS_REQUEST, SEEKS_RESPONSE, PASSES = range(4)
 """The known facts about the bytes of one end. FRAMES means that the frames of the end are known.
 
-Otherwise it is unknown where frames begin, and payloads that begin no frame are skipped. They are
-recognized by the beginning of requests (SEEKS_REQUEST) or of responses (SEEKS_RESPONSE), or all
-payloads are skipped (PASSES).
+Otherwise it is unknown where frames begin, and payloads that begin no frame are skipped. Frames
+are then found by the beginnings of requests (SEEKS_REQUEST) or of responses (SEEKS_RESPONSE), or
+all payloads are skipped (PASSES).
 """
 
 

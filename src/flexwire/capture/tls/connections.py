@@ -263,12 +263,12 @@ class TlsCounts:
 
     Each connection is in exactly one of three groups.
 
-    ``opened`` is the number of connections that were decrypted completely. ``partly`` contains the
-    connections that were decrypted up to some record, by the reason for stopping there.
+    ``opened`` is the number of connections that were decrypted completely. ``partly`` counts the
+    connections that were decrypted up to some record, by the reason for stopping at that record.
     ``unopened`` counts the connections that were not decrypted and remain as captured, by the
     reason. ``lost_bytes`` is the number of data bytes of decrypted connections that are missing
-    from the capture. ``unread_bytes`` is the number of TLS bytes after the last decrypted record of
-    a connection. ``stray_packets`` is the number of packets that are left out, because their
+    from the capture. ``unread_bytes`` is the number of TLS bytes after the last decrypted record
+    of a connection. ``stray_packets`` is the number of packets that are left out, because their
     connection had already ended or because they belong to no connection.
     """
 

@@ -96,7 +96,7 @@ class _ConnectParser:
         return "".join(self._tokens[self._next :]).strip(_BLANK)
 
     def value(self, depth: int) -> ConnectValue:
-        """Read the next value. At depth 0 it is the whole text, and otherwise a part of it."""
+        """Read the next value: the whole text at depth 0, and otherwise a part of the text."""
         piece = self._peek()
         if depth and piece == '"':
             return self._quoted()
@@ -146,7 +146,7 @@ class _ConnectParser:
         return value
 
     def _temporal(self, piece: str) -> ConnectValue | None:
-        """Read a time, date or timestamp. Its colons can divide it into five tokens."""
+        """Read a time, date or timestamp, which colons can divide into five tokens."""
         for more in (2 * _COLONS, 0):
             parts = [piece, *self._tokens[self._next + 1 : self._next + 1 + more]]
             if len(parts) == more + 1 and sum(map(len, parts)) <= _LONGEST:
@@ -227,7 +227,7 @@ def _whole(decimal: Decimal) -> int | None:
 
 
 def round_to_float32(exact: Decimal | int, double: float) -> float:
-    """Round a number only once, from its nearest double. Rounding twice may be wrong."""
+    """Round a number only once, because rounding twice may return another number."""
     below, above = (_float32(math.nextafter(double, to)) for to in (-math.inf, math.inf))
     if below == above or not math.isfinite(double) or exact == Decimal(double):
         return _float32(double)

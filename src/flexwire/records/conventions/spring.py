@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 TYPES_KEY = "spring_json_header_types"
 _STRING = "java.lang.String"
-# The packages are Spring's defaults. A class of another package is data from the sender, and its
-# value is returned as bytes.
+# The packages are Spring's defaults. A class of another package is only a claim by the sender, so
+# a value of such a class is returned as bytes.
 _TRUSTED = ("java.lang.", "java.net.", "java.util.", "org.springframework.util.")
 # Without a class, the values of these headers are read as strings.
 _TEXT = {

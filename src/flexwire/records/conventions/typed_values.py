@@ -40,7 +40,7 @@ def _condition() -> str:
 
 
 class TypedValues(Convention):
-    """Values that begin with a type byte. They are read as `Typed` objects, which keep the type.
+    """Values that begin with a type byte, read as `Typed` objects, which keep the type.
 
     >>> TypedValues().read([(b"retries", bytes.fromhex("04 00000003"))])
     [('retries', Typed('int', 3))]

@@ -74,7 +74,7 @@ def usable_versions(api_key: int, offered: Mapping[int, Versions]) -> Versions:
 
 
 def latest_version(api_key: int, offered: Mapping[int, Versions], broker: str) -> int:
-    """Return the newest of `usable_versions`. Raises `CallError` if there is none."""
+    """Return the newest of `usable_versions`. Raises `CallError` if no version is usable."""
     usable = usable_versions(api_key, offered)
     if usable:
         return usable.highest

@@ -237,7 +237,7 @@ _FIRST_PAUSE: Final = 0.2
 class Cluster(Closeable):
     """A cluster, given by the addresses of one or more of its brokers: "one:9092,two:9092".
 
-    Connections are opened when they are needed, and then remain open, one for each broker. With
+    A connection to a broker is opened when it is needed, and then remains open. With
     ``controllers``, the addresses are those of the controllers' own listener.
     """
 

@@ -85,7 +85,7 @@ class Connection:
 
     @property
     def is_open(self) -> bool:
-        """True if the connection can be used. A failed exchange makes it unusable."""
+        """True if the connection can be used. A failed exchange makes the connection unusable."""
         return self._socket is not None
 
     @property

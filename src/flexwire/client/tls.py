@@ -148,10 +148,10 @@ def classify_handshake(error: BaseException) -> Outcome:
 
 
 def is_data_after_end(error: BaseException) -> bool:
-    """Return whether the other end sent data after it was told that TLS has ended.
+    """Return whether the other end still sent data after this end had closed TLS.
 
-    The other end had not read this message yet: in TLS 1.3 each direction ends separately (RFC
-    8446, section 6.1).
+    The other end had not read the closing message yet: in TLS 1.3 each direction ends separately
+    (RFC 8446, section 6.1).
     """
     return isinstance(error, ssl.SSLError) and error.reason == _SAID_AFTER_END
 

@@ -1,9 +1,9 @@
 """A broker's checkpoint files: one offset for each log, in the directory that contains the logs.
 
-`log-start-offset-checkpoint` contains the offsets at which logs start. A broker moves the start
-when it is asked to (`DeleteRecords`), and when a remote tier has dropped older segments. The broker
-removes complete segments later. The broker writes the file once a minute and when it stops.
-Records that were deleted within the last minute may therefore still be read.
+`log-start-offset-checkpoint` contains the offsets at which logs start. A broker moves the start of
+a log when a client asks for it (`DeleteRecords`), and when a remote tier has dropped older
+segments. The broker removes complete segments later. The broker writes the file once a minute and
+when it stops. Records that were deleted within the last minute may therefore still be read.
 
 `replication-offset-checkpoint` contains the high watermarks. All replicas in the ISR have the
 records up to these offsets, and consumers may read them. A broker writes the file every 5 seconds

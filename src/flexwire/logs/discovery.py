@@ -178,7 +178,7 @@ def leaders_beside(
 
 
 def _leaderships(directory: str) -> tuple[LogTip, Leaderships] | None:
-    """Read the metadata log in a directory. Return None if its final state is unknown."""
+    """Read the metadata log in a directory. Return None if the final state is unknown."""
     try:
         files = find_metadata(directory)
         base, epoch = newest_base(files)

@@ -197,7 +197,7 @@ class Bounds:
 
     @property
     def ends(self) -> tuple[int | None, int | None]:
-        """Both ends. None means that there is no limit."""
+        """Both ends. None means no limit."""
         low = None if self.low == INT64_MIN else self.low
         return low, None if self.high == INT64_MAX else self.high
 

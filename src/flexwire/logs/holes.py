@@ -71,7 +71,7 @@ def holes_of(log: Replica, pieces: Iterable[PieceOffsets]) -> Holes:
 
 
 class _OffsetListener:
-    """Receive headers in order, and add up their offsets.
+    """Collect the offsets of batches from their headers, which must arrive in order.
 
     Attributes:
         held: the offsets of the batches so far.

@@ -314,7 +314,7 @@ class _EpochRuns:
             for place, epoch, attributes in batch_headers(log):
                 self._continue_at(place.base_offset)
                 run = self._run
-                assert run is not None  # noqa: S101 - this run was created when it began
+                assert run is not None  # noqa: S101 - `_continue_at` created the run
                 voters, later = run.voters, run.later
                 if attributes & CONTROL_MASK:
                     said = _voters(log, place)

@@ -1,6 +1,6 @@
 """Record batches (magic 2) and message sets (magic 0 and 1), with any compression type.
 
-A batch is untrusted: its lengths and counts may be wrong, and its content may inflate to any size.
+Batches are untrusted: lengths and counts may be invalid, and the content may inflate to any size.
 Headers and CRCs are therefore read first, and records only on request. Nothing is inflated beyond
 a limit. `decode` reads one batch after another, and `batch` represents a batch. `body` and
 `message_set` read the records in a batch, `inflate` applies the limit, and `search` finds the next

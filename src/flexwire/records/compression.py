@@ -7,8 +7,8 @@ that the format allows. Gzip data is inflated as a stream.
 Lz4 and zstd divide their content into blocks of limited size. The block headers therefore show an
 upper limit for the size of the content, before anything is inflated or allocated.
 
-Python itself includes gzip. The other codecs come from cramjam, which may not be installed. Without
-it, such records raise `MissingExtraError`.
+Python itself includes gzip. The other codecs come from cramjam, which may not be installed.
+Without cramjam, records with these codecs raise `MissingExtraError`.
 
 Clients that wrote magic 0 included the frame's magic number in the header checksum (KAFKA-3160). A
 reader of the lz4 format refuses such a frame, so the one invalid byte of the frame is corrected.
@@ -74,8 +74,8 @@ _ZSTD_CONTENT_SIZES = (0, 2, 4, 8)
 def lz4_header_size(data: bytes | memoryview, start: int = 0) -> int:
     """Return the size of the frame header at ``start``, including its checksum byte.
 
-    Raises `RecordError` if there is no frame header, if it has another version, or if it needs a
-    dictionary.
+    Raises `RecordError` if no frame header begins at ``start``, or if the header has another
+    version or requires a dictionary.
     """
     if data[start : start + 4] != _LZ4_MAGIC or len(data) < start + 7:
         raise RecordError("expected an lz4 frame header")
@@ -239,8 +239,8 @@ def inflate_into(
 ) -> int:
     """Inflate ``data`` of a record batch into a buffer. Return the number of bytes.
 
-    ``bound`` is the upper limit from `lz4_bound` or `zstd_bound`, if it is known. ``bound`` is
-    negative if that function refuses the data.
+    ``bound`` is the upper limit from `lz4_bound` or `zstd_bound`, if the limit is known. ``bound``
+    is negative if that function refuses the data.
 
     The result is -1 if `inflate` must be used instead, because the buffer is too small, the data is
     damaged, or the data has another codec. In this case the content of the buffer is undefined.
@@ -375,7 +375,7 @@ def _snappy_blocks(data: bytes | memoryview) -> Iterator[bytes | memoryview]:
 
 
 def _check_snappy(block: bytes | memoryview, room: int, limit: int) -> int:
-    """Return a block's declared size. Raises `RecordError` if it is impossible or too large."""
+    """Return a block's declared size. Raises `RecordError` for an impossible or too large size."""
     declared: int = cramjam.snappy.decompress_raw_len(block)
     if declared > len(block) * _SNAPPY_MOST_RATIO:
         raise RecordError(f"{len(block)} bytes of snappy data cannot inflate to {declared} bytes")

@@ -43,8 +43,8 @@ class RecordFunctions:
 class ActiveFunctions:
     """The functions that this process uses.
 
-    `flexwire.records.batch_executors.use_functions` sets them, because that module
-    can depend on batches.
+    `flexwire.records.batch_executors.use_functions` sets these functions, because that module can
+    depend on batches.
     """
 
     __slots__ = ("functions",)

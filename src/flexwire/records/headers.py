@@ -23,10 +23,10 @@ class Headers:
     """Typed record headers: an ordered multimap, because "a key can occur multiple times".
 
     ``header_bytes`` are read at the first call that needs their content. This call raises
-    `DecodeError` if they are not headers, but `as_bytes` does not. The put methods append a header.
-    They raise `EncodeError` for a value that the type cannot represent, and for a key that cannot
-    be written as UTF-8. Two objects are equal if they have the same keys and values in the same
-    order.
+    `DecodeError` if the bytes are not headers. `as_bytes` does not raise this error. The put
+    methods append a header. They raise `EncodeError` for a value that the type cannot represent,
+    and for a key that cannot be written as UTF-8. Two objects are equal if they have the same keys
+    and values in the same order.
 
     >>> headers = Headers()
     >>> headers.put_long("user", 7)

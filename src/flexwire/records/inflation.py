@@ -95,7 +95,7 @@ def ratio_reason(ratio: int) -> str:
 def records_within(batch: RecordBatch, ratio: int | None) -> list[Record]:
     """Return the records of a batch, inflated to at most ``ratio`` times its bytes.
 
-    With None, there is no such limit. Raises the `RecordError` of `RecordBatch.records`, and a
+    With None, no ratio applies. Raises the `RecordError` of `RecordBatch.records`, and a
     `RecordError` for a batch that exceeds the ratio.
 
     >>> from flexwire.records import Record, decode_batches, encode_batch

@@ -1,7 +1,7 @@
 """KIP-82's typed values: a type byte, followed by the bytes of the value.
 
-The type table of the document and the type table of an earlier revision are two dialects. All their
-differences are in this module.
+The type table of the document and the type table of an earlier revision are two dialects. All
+differences between the two dialects are in this module.
 """
 
 from __future__ import annotations

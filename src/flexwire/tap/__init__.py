@@ -17,8 +17,8 @@ The laws of this package (tests below `tests/`):
 - A rehearsal removes versions and never adds one, and responses keep the order of requests, so that
   a client sees the behavior of a broker of the rehearsed release (`net/test_rehearsal_rules.py`,
   `net/test_rehearsing.py`).
-- A fault affects only the frames that match it. A broker gets complete requests as the client sent
-  them, or the beginning of a request that was cut. Responses keep their order
+- A fault affects only the frames that match it. A broker gets each request complete and unchanged,
+  or only its beginning if the fault cuts requests. Responses keep their order
   (`net/test_faults.py`).
 - Under TLS, credentials are replaced by asterisks in the capture, because other people read the
   file (`net/test_withholding.py`).

@@ -283,8 +283,7 @@ class BrokerEnds:
     def parse(cls, ports: Iterable[int], brokers: Iterable[str]) -> Self:
         """Return brokers from ports, and from strings such as "10.0.0.1:9092" or "[::1]:9092".
 
-        Raises `CaptureError` for any other string, because a capture contains addresses and no
-        names.
+        Raises `CaptureError` for any other string: a capture contains addresses and no names.
         """
         ports = frozenset(ports)
         for port in ports:
@@ -353,9 +352,8 @@ class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
     the same ports ends with "#2" and so on. ``index`` counts the frames of one direction from 0.
     ``payload`` excludes the length prefix, and ``size`` includes it. The sizes of all frames add up
     to the size of the stream. ``first_us`` and ``timestamp_us`` are the times of its first and last
-    byte. If there is an ``error``, ``payload`` contains at most 1,024 of the bytes. These bytes
-    begin with the frame's header if ``is_placed`` is true, and otherwise at an arbitrary place in
-    the frame.
+    byte. If there is an ``error``, ``payload`` contains at most 1,024 of the bytes. They begin
+    with the frame's header if ``is_placed`` is true, and otherwise anywhere in the frame.
     """
 
     connection: str

@@ -60,7 +60,7 @@ class SavedRecord(msgspec.Struct, array_like=True, forbid_unknown_fields=True, g
 
 
 class RequestRecord(SavedRecord):
-    """A request. Only its header is stored."""
+    """A request. Only the header of the frame is stored."""
 
     api_key: Int16
     api_version: Int16
@@ -185,7 +185,7 @@ class EvidenceRecord(SavedRecord):
 
 
 class AccountRecord(SavedRecord):
-    """The counts since the last pause, and the facts from before it."""
+    """The counts since the last pause, and the facts from before that pause."""
 
     first_us: Number | None
     last_us: Number
@@ -379,7 +379,7 @@ def _open(
         half.count = direction.count
         _put_stream(direction.stream, half.stream)
         if direction.framer is not None:
-            # The connection decides whether it is known where frames begin.
+            # The state of the connection determines whether the start of frames is known.
             half.framer = opened.new_framer(way)
             _put_framer(direction.framer, half.framer, limit)
 

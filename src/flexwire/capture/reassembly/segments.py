@@ -190,14 +190,14 @@ class SegmentReader:
     """Return the segments of capture files, chunk by chunk, and the notes after each file.
 
     ``start`` and ``stop`` are positions of another reader of the same files. Only the part between
-    them is read, with new numbers for keys. Use `FileNotes.add` to add the notes of a part of a
-    file to those of the part before it. For a file that cannot be opened or is not a capture, the
-    notes have an ``error``. A sample of unreadable bytes is kept only with ``show_credentials``,
-    because it may contain credentials.
+    these positions is read, with new numbers for keys. Use `FileNotes.add` to add the notes of a
+    part of a file to those of the part before it. For a file that cannot be opened or is not a
+    capture, the notes have an ``error``. A sample of unreadable bytes is kept only with
+    ``show_credentials``, because it may contain credentials.
 
     ``opener`` is called with the name of a file and the byte to begin at, and returns an object
-    with a method ``read``. Without it, files are local. A ``scan`` that was used before knows the
-    flows of the files that it has read.
+    with a method ``read``. Without ``opener``, files are local. A ``scan`` that was used before
+    knows the flows of the files that it has read.
     """
 
     def __init__(
@@ -272,7 +272,7 @@ class SegmentReader:
 
 
 class _FileReading:
-    """Read one file or a part of it."""
+    """Read a file, or a part of a file."""
 
     def __init__(
         self, scan: PacketScan, window: FileWindow, start: FilePosition, notes: FileNotes
@@ -323,7 +323,7 @@ class _FileReading:
 
     @property
     def _is_begun(self) -> bool:
-        """True if the file's head was read. A reader that begins within the file needs it."""
+        """True if the file's head was read. A reader that begins within the file needs the head."""
         return self._blocks.head is not None
 
     def stop(self) -> None:

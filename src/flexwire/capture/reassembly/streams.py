@@ -55,8 +55,8 @@ class StreamPiece(NamedTuple):
 
     ``position`` counts bytes like sequence numbers do, but never wraps around. ``begins_frame`` is
     true if the capture marks these bytes as the beginning of a frame. Lost bytes are ``seen`` if
-    they were in a captured packet but were cut off. Otherwise no packet shows when they were sent,
-    and ``timestamp_us`` is only the time at which the gap was noticed.
+    they were in a captured packet but were cut off. If no packet contained the lost bytes, nothing
+    shows when they were sent, and ``timestamp_us`` is only the time at which the gap was noticed.
     """
 
     position: int
@@ -116,8 +116,8 @@ class Stream:
         acknowledged = self._next if self._acknowledged is None else self._acknowledged
         position = self._unwrap(sequence)
         # A receiver never acknowledges more than a window after its last acknowledgment (RFC 7323).
-        # A number beyond that is damage. If it were used, everything up to it would count as
-        # missing.
+        # A number beyond that is damage. If the damaged number were used, everything up to this
+        # number would count as missing.
         if position - max(acknowledged, self._next) <= _WIDEST_WINDOW:
             self._acknowledged = max(acknowledged, position)
 
@@ -335,11 +335,11 @@ all payloads are skipped (PASSES).
 class SideState(NamedTuple):
     """The state of one end of a connection for the fast path.
 
-    ``sequence`` is the number of the next byte. Nothing beyond it was acknowledged. ``held``
-    contains the bytes of an incomplete frame and the frame's length, captured from ``first_us`` to
-    ``last_us``. ``next_index`` is the index of the end's next frame. If the ``before`` bytes before
-    the next byte arrive again, they count as repeated. The assembler must decide about earlier
-    bytes.
+    ``sequence`` is the number of the next byte. Nothing beyond that byte was acknowledged.
+    ``held`` contains the bytes of an incomplete frame and the frame's length, captured from
+    ``first_us`` to ``last_us``. ``next_index`` is the index of the end's next frame. If any of the
+    ``before`` bytes before the next byte arrive again, these bytes count as repeated. The
+    assembler must decide about earlier bytes.
 
     If it is unknown where frames begin, nothing is held, and ``seeks`` says which payloads
     certainly begin no frame (SEEKS_REQUEST, SEEKS_RESPONSE or PASSES). Only such payloads may be

@@ -95,7 +95,8 @@ class EndPair:
         self._state = _TlsState.UNDECIDED
         self._held: list[tuple[CapturedPacket, Segment]] = []
         self._held_bytes = 0
-        # The sequence number at which each endpoint's stream begins, if a SYN has shown it.
+        # The sequence number at which each endpoint's stream begins, if a SYN has shown this
+        # number.
         self._starts: dict[str, int] = {}
         self._client = self._server = self._name = ""
         self._last_us = 0

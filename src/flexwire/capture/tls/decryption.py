@@ -1,8 +1,8 @@
 """Decrypt a TLS connection whose secrets are known: process both directions, and return the data.
 
-The handshake contains the version, the suite and the randoms. Only its two Hello messages are read.
-In TLS 1.3 the records of the handshake are skipped: the first record that can be decrypted with the
-traffic secret is the first one after the handshake.
+The handshake contains the version, the suite and the randoms. Only the two Hello messages of the
+handshake are read. In TLS 1.3 the records of the handshake are skipped: the first record that can
+be decrypted with the traffic secret is the first one after the handshake.
 """
 
 from __future__ import annotations

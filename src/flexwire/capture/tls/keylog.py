@@ -73,12 +73,12 @@ class KeyLog:
     def secrets_of(self, random: bytes) -> dict[str, bytes]:
         """Return the secrets of a connection by their labels.
 
-        The result is empty if there are none.
+        The result is empty if the logs contain none.
         """
         return self._secrets.get(random, {})
 
     def add_file(self, path: Path) -> None:
-        """Add a key log. Raises `CaptureError` if it cannot be read or contains no secrets."""
+        """Add a key log. Raises `CaptureError` if the log cannot be read or contains no secrets."""
         before, added = self.strange_lines, 0
         try:
             with path.open("rb") as file:

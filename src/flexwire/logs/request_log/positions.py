@@ -63,10 +63,10 @@ _Digest = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
 class LogPosition(SavedRecord):
     """A log and the position up to which it was read, in bytes of its decompressed content.
 
-    ``heads`` are digests of its first bytes, for each size in `sizes_of`. ``before`` is a digest of
-    the last bytes before the position. ``waits_at`` is the start of a line that the next line may
-    complete, or -1. ``directory`` is a digest of its last directory, and ``version`` identifies the
-    last file.
+    ``heads`` are digests of the log's first bytes, one for each size in `sizes_of`. ``before`` is
+    a digest of the last bytes before the position. ``waits_at`` is the start of a line that the
+    next line may complete, or -1. ``directory`` is a digest of its last directory, and ``version``
+    identifies the last file.
     """
 
     number: Count

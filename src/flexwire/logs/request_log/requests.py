@@ -220,11 +220,11 @@ _HEADERS: Final = msgspec.json.Decoder(LoggedHeader)
 class LoggedRequest(msgspec.Struct, gc=False):
     """A request and its response, with the facts that a line contains.
 
-    Bodies are JSON, or text if ``is_text``. A body is None if it is missing: the response to a
-    request with acks 0, or any body in a line that was cut off. The line was written at
-    ``time_us``, which is ``total_us`` after the request arrived. ``error`` explains why only the
-    header is known. The reader of bodies fills in ``client_instance_id``, from the header or from
-    the bodies.
+    Bodies are JSON, or text if ``is_text``. A body is None if the line does not contain it: the
+    response to a request with acks 0, or any body in a line that was cut off. The line was written
+    at ``time_us``, which is ``total_us`` after the request arrived. ``error`` explains why only
+    the header is known. The reader of bodies fills in ``client_instance_id``, from the header or
+    from the bodies.
     """
 
     offset: int

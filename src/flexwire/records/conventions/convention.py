@@ -62,7 +62,7 @@ class Convention(ABC):
     convention.
     """
     marker: ClassVar[str | None] = None
-    """The key of an additional record header that the software writes, if it writes one.
+    """The key of an additional record header that the software writes, or None.
 
     For many values together, a value follows the convention only if its record has this header.
     """

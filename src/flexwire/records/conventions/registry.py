@@ -1,7 +1,7 @@
 """All conventions by name, and the conventions that the headers of a record may follow.
 
-Each convention is a class in a file of this folder. The registry finds the class there, so a new
-convention needs no other code.
+Each convention is a class in a file of this folder. The registry finds the classes in these files,
+so a new convention needs no other code.
 """
 
 from __future__ import annotations

@@ -82,9 +82,9 @@ class SpringJson(Convention):
 
     A string is written as plain text, or as JSON if it begins with a quote. Numbers, booleans,
     UUIDs, lists and maps are written as JSON. A value of a trusted class that has no equivalent in
-    Python is read as its JSON. A value of any other class, or without a class, is read as bytes.
-    The record header with the classes is left out of the result of reading, and is written last.
-    ``types`` contains the classes for additional keys.
+    Python is read as the JSON value. A value of any other class, or without a class, is read as
+    bytes. The record header with the classes is left out of the result of reading, and is written
+    last. ``types`` contains the classes for additional keys.
 
     >>> SpringJson().read([
     ...     (b"retries", b"3"),

@@ -1,10 +1,10 @@
 """The tap: a proxy that captures the traffic between clients and brokers.
 
 The cluster does not have to change. Clients bootstrap at the tap. If a response advertises a
-broker's address, the tap replaces it with its own address, so that the next connection also goes to
-the tap. All other bytes pass unchanged and without delay, and the capture gets the bytes that were
-really sent. `flexwire.protocol` decides which bytes are frames, and which response answers which
-request. `flexwire.capture.files.pcapng` writes captures.
+broker's address, the tap replaces the broker's address with an address of the tap, so that the
+next connection also goes to the tap. All other bytes pass unchanged and without delay, and the
+capture gets the bytes that were really sent. `flexwire.protocol` decides which bytes are frames,
+and which response answers which request. `flexwire.capture.files.pcapng` writes captures.
 
 `flexwire.client` sends its own requests to brokers. The client and the tap use
 `flexwire.client.tls` for TLS.

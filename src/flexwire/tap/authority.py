@@ -69,7 +69,7 @@ class Authority:
         password: str | None = None,
         ends: datetime | None = None,
     ) -> tuple[bytes, bytes]:
-        """Sign a certificate for ``hosts`` with a common name. Return its chain and key in PEM.
+        """Sign a certificate for ``hosts`` with a common name. Return the chain and the key in PEM.
 
         The key is encrypted if there is a ``password``.
         """

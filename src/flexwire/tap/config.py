@@ -39,7 +39,7 @@ class Option:
 
     ``least`` and ``most`` are the limits of a number. If ``open`` is true, ``least`` itself is
     excluded. The value of the field is the number multiplied by ``unit``. The default is the
-    field's default. The default is shown if it is a number.
+    field's default. The help shows the default if the default is a number.
     """
 
     flag: str

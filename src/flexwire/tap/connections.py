@@ -1,4 +1,4 @@
-"""Connections through the tap, from the accepted socket to the end of their capture."""
+"""Connections through the tap: from the accepted socket until all their bytes are captured."""
 
 from __future__ import annotations
 
@@ -386,7 +386,8 @@ class LocalRunner:
         """Return a client after its TLS handshake, or None if the handshake failed."""
         tls = self._contexts.listen
         try:
-            # The value is read here, because a TLS transport forgets it when it is closed.
+            # The value is read at this point, because a TLS transport forgets the value when it is
+            # closed.
             near, own = _host_port(client.getpeername()), _host_port(client.getsockname())
         except OSError:
             client.close()

@@ -27,7 +27,7 @@ class EndCallbacks(NamedTuple):
     """The callbacks for the events of an end, in the order of the events."""
 
     said: Callable[[bytes], int]
-    """Called when bytes have arrived. Returns how many of them were processed, at least one.
+    """Called when bytes have arrived. Returns how many of these bytes were processed, at least one.
 
     The other bytes are reported again, in another step of the event loop.
     """
@@ -87,7 +87,7 @@ class End(asyncio.Protocol):
         return (self._over_tls and self.has_ended) or self.transport.is_closing()
 
     def call(self, calls: EndCallbacks, other: End) -> None:
-        """Report all events to these callbacks. Bytes written here come from the ``other`` end."""
+        """Report all events to ``calls``. Bytes written here come from the ``other`` end."""
         self._calls, self._other = calls, other
         # Events are reported in the order in which they happened.
         if self.error is not None:

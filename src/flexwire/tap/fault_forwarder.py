@@ -300,7 +300,7 @@ class FaultForwarder:
         return any(fault.only.topics for fault in self._faults.active)
 
     def _noted(self, fault: Fault, correlation_id: int, did: str) -> bytes:
-        """Count a fault that was applied. Return the comment about it."""
+        """Count a fault that was applied. Return the comment about the fault."""
         if did.startswith(_IMPOSSIBLE):
             self._statistics.faults_impossible += 1
             kind = "faults that could not be applied"
@@ -338,7 +338,7 @@ class _Outgoing:
 
 
 class _Response:
-    """A response that is decoded to be changed. Raises `FlexwireError` if this fails."""
+    """A response that is decoded to be changed. Raises `FlexwireError` if decoding fails."""
 
     def __init__(self, payload: bytes, request: RequestFrame) -> None:
         frame = parse_response(beginning(payload), request.api_key, request.api_version)
@@ -385,7 +385,7 @@ def _question(request: RequestFrame, payload: bytes) -> _Question | None:
 def _error_answer(request: RequestFrame, payload: bytes, code: int) -> bytes:
     """Return the payload of an error response, with which a broker refuses a request."""
     if request.message_name == NEGOTIATES and code == UNSUPPORTED_VERSION:
-        # The response offers only versions below this one, so the client asks again.
+        # The response offers only lower versions, so the client asks again in a lower version.
         below = Versions(0, max(0, request.api_version - 1))
         return unsupported_answer(request.correlation_id, request.api_key, below)
     body, _ = _decode(payload, request.message_name, request.api_version, request.body_offset)

@@ -66,7 +66,7 @@ class Frequency(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault: the requests that match it, its action, its point, and how often it applies.
+    """A fault: which requests match, what it does, and when and how often it is applied.
 
     ``code`` is the code of an error, ``seconds`` is the time of a delay or throttle, ``length`` is
     the number of bytes that remain of a cut frame, and ``tag`` contains the number and the bytes of
@@ -94,8 +94,8 @@ class Fault:
 class FaultPlan:
     """The faults of a tap, in order. If several match a request, the first one is applied.
 
-    ``seed`` determines the random choices of faults with a share. If it is None, a new seed is used
-    and logged. Raises `ArgumentError` for more than 100 faults.
+    ``seed`` determines the random choices of faults with a share. If ``seed`` is None, a new seed
+    is used and logged. Raises `ArgumentError` for more than 100 faults.
     """
 
     faults: tuple[Fault, ...] = ()

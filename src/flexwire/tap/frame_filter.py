@@ -1,10 +1,10 @@
 """A filter for the frames that a tap captures: by API, client id or topic.
 
-Frames that are left out leave no gap in a capture: it looks as if only the other frames had been
-sent. A request and its response are therefore either both captured or both left out. A frame that
-cannot be decoded is captured, because it may match the filter. SASL frames are captured too,
-because a reader needs them to understand later bytes. The topics of a request are the topics that
-it names.
+Frames that are left out leave no gap in a capture: the capture looks as if only the other frames
+had been sent. A request and its response are therefore either both captured or both left out. A
+frame that cannot be decoded is captured, because it may match the filter. SASL frames are captured
+too, because a reader needs them to understand later bytes. The topics of a request are the topics
+that the request names.
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ class FrameFilter:
         self._statistics = statistics
         # The pairs of requests that were left out and whose responses have not arrived yet.
         self._left_out: OrderedDict[int, None] = OrderedDict()
-        # Whether a captured request has named topics, by API. Later requests may not name them
-        # again.
+        # Whether a captured request has named topics, by API. Later requests may not name the
+        # topics again.
         self._has_taken: dict[int, bool] = {}
 
     def select(self, frames: FrameGroup, turns: Sequence[Turn]) -> tuple[FrameGroup, list[bool]]:

@@ -126,7 +126,7 @@ def _defined_tags() -> set[int]:
 class StampedRequest(NamedTuple):
     """A request as the tap forwards it.
 
-    ``added`` contains the tagged fields that the client did not send. If there are none,
+    ``added`` contains the tagged fields that the client did not send. If no field was added,
     ``payload`` is unchanged, and ``reason`` is the name of a count in `TapStatistics`.
     """
 
@@ -157,7 +157,7 @@ class Stamper:
         self._is_over = False
 
     def stamp(self, payload: bytes, turn: Turn) -> StampedRequest:
-        """Stamp a frame of the client. ``turn`` is its role in the conversation.
+        """Stamp a frame of the client. ``turn`` is the frame's role in the conversation.
 
         If a frame is not certainly a request, it passes unchanged, and so do all later frames.
         """

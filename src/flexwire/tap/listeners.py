@@ -1,7 +1,7 @@
 """The tap's listeners, one for each address that brokers advertise. Listeners are opened on demand.
 
 asyncio's own server does not report handshakes that fail. Connections are therefore accepted here.
-The code that receives them does the handshake and counts its result.
+The code that receives the connections does the handshake and counts the result.
 
 The port for each broker's address is stored in a small file, and is not computed from the node id.
 An address may be advertised without a node id, and a range of ports should not have to be as wide
@@ -229,7 +229,7 @@ class Listeners:
         self._saying = LogLimiter(log)
 
     async def resolve(self, listen: HostPort) -> None:
-        """Find the IP address to listen at. Raises `TapError` if there is none."""
+        """Find the IP address to listen at. Raises `TapError` if the host has none."""
         try:
             # A name may have several addresses, and each address would have a different free port.
             self._first = HostPort(await resolve_host(listen), listen.port)

@@ -44,7 +44,7 @@ class _Reader:
         self.waiting = bytearray()
 
     def send(self, data: bytes) -> bool:
-        """Send bytes, or keep them. Return whether some of them wait.
+        """Send bytes, or keep them. Return whether some bytes wait.
 
         Raises `OSError` if the connection fails.
         """
@@ -150,7 +150,7 @@ class LiveReaders:
         self._send_to(number, self._writer.header)
 
     def _hear(self, number: int) -> None:
-        """Read and ignore the bytes of a reader. Drop the reader if its connection has ended."""
+        """Read and ignore the bytes of a reader. Drop a reader whose connection has ended."""
         connection = self._readers[number].connection
         with suppress(BlockingIOError):
             try:

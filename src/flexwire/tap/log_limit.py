@@ -25,7 +25,7 @@ class LogLimiter:
     """Log a line of each kind at most once every `SECONDS`, with the number of omitted lines.
 
     There are few kinds, because the connection or the reason is in the text and not in the kind.
-    The next line of the same kind says how many lines were omitted. If there is no such line, a
+    The next line of the same kind says how many lines were omitted. If no such line follows, a
     separate line reports the number after a second. Without an event loop, `close` reports the
     number.
     """

@@ -55,7 +55,7 @@ class _WorkerHandle:
         self.ask = ask
         self.counts = TapStatistics()
         self.clients: dict[int, str] = {}
-        """The hosts of its open connections, by connection number."""
+        """The host of each open connection's client, by connection number."""
         self.unfinished: dict[Path, None] = {}
         """The capture files that the process has begun and not finished, if the kept files are
         limited.

@@ -86,8 +86,8 @@ class CredentialMask:
     """
 
     def __init__(self) -> None:
-        # The pairs of these requests, oldest first. If a request is forgotten, the capture only
-        # lacks an error text.
+        # The pairs of the requests without credentials, oldest first. If a request is forgotten,
+        # the capture only lacks an error text.
         self._plain: dict[int, None] = {}
 
     def shown(self, payload: bytes, turn: Turn) -> bytes:

@@ -66,10 +66,10 @@ class RehearsalPlan:
 
     ``release`` is a final release in the catalog, such as "4.4". The rehearsal applies to a
     ``share`` of all clients, chosen by address and client id. The rehearsal ends after ``seconds``,
-    or when more than ``most_failed`` clients were refused. For both limits, None means that there
-    is no limit. ``read`` contains the versions of ApiVersions that the brokers read.
-    `flexwire.tap.Tap` requests these versions when it starts. Raises `ArgumentError` for an invalid
-    value, and `UnknownMessageError` for a release that the catalog lacks.
+    or when more than ``most_failed`` clients were refused. For ``seconds`` and ``most_failed``,
+    None means no limit. ``read`` contains the versions of ApiVersions that the brokers read.
+    `flexwire.tap.Tap` requests these versions when it starts. Raises `ArgumentError` for an
+    invalid value, and `UnknownMessageError` for a release that the catalog lacks.
     """
 
     release: str

@@ -156,7 +156,7 @@ class Relay:
     def _take_rest(self) -> None:
         """Process all bytes that arrived.
 
-        Some are left only if the tap is closed in the meantime.
+        Some bytes are left only if the tap is closed in the meantime.
         """
         for end in (self._client, self._broker):
             end.tell_rest_at_once()

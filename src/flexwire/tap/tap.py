@@ -90,7 +90,7 @@ class Tap:
     requested by TLS (SNI), or with the address in ``listen``. If each broker has its own tap with
     the broker's name and port, use ``keep_addresses`` to leave addresses unchanged.
 
-    At most ``most_held`` bytes of incomplete frames are held, for all connections together. Beyond
+    For all connections together, at most ``most_held`` bytes of incomplete frames are held. Beyond
     this limit, frames pass, but the capture contains only their beginning. These frames and their
     missing bytes are counted (`TapStatistics.shortened_frames`).
 

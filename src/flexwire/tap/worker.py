@@ -98,7 +98,7 @@ class FileReporter(KeptFiles):
 
 
 class _LineBuffer(logging.Handler):
-    """Keep log lines for the tap, which writes the log. Above a limit, only count them."""
+    """Keep log lines for the tap, which writes the log. Above a limit, only count the lines."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -50,7 +50,7 @@ CONDITIONS: Final = {
     WORKER_KILLED: "the system killed a Python worker",
     FAILED: "any other error",
 }
-"""The conditions by which programs distinguish errors, with the meaning of each condition."""
+"""The conditions by which programs distinguish errors, and the meaning of each condition."""
 
 
 class FlexwireError(Exception):
@@ -204,7 +204,7 @@ class DecodeError(CodecError):
 
 
 class EncodeError(CodecError):
-    """A value that the message cannot contain at its version, or the batch at its magic."""
+    """A value that a message of this version, or a batch of this magic, cannot contain."""
 
 
 class JsonFormError(CodecError):
@@ -340,7 +340,7 @@ class VersionNotOfferedError(CallError):
 
 
 class NoRouteError(CallError):
-    """A broker that does not know which broker is responsible.
+    """A broker that does not know which broker is responsible for the request.
 
     ``code`` is the error code in the broker's answer.
     """

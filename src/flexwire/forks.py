@@ -1,8 +1,8 @@
 """Locks that allow a process to be forked while other threads hold them.
 
-A forked process has a single thread. If another thread held a lock, the lock remains locked in the
-child process, and code that requests the lock there waits forever. `multiprocessing` forks on Linux
-up to Python 3.13, and some servers fork their workers.
+A forked process has a single thread. If another thread held a lock during the fork, the lock
+remains locked in the child process. Code in the child process that requests the lock then waits
+forever. `multiprocessing` forks on Linux up to Python 3.13, and some servers fork their workers.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Inputs(NamedTuple):
 
 
 def kind_by_name(name: str) -> AnalysisFileKind | None:
-    """Return the kind of a file with this name, or None if the name does not show it.
+    """Return the kind of a file with this name, or None if the name does not show the kind.
 
     >>> kind_by_name("tap-1.pcapng.gz"), kind_by_name("notes.txt")
     (<AnalysisFileKind.CAPTURE: 'a capture'>, None)

@@ -269,7 +269,10 @@ class _Finder:
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,  # noqa: ARG002 - the protocol of finders requires this argument
     ) -> ModuleSpec | None:
-        """Return the spec of an old path or of a module with old names. None for other modules."""
+        """Return the spec of an old path or of a module with old names.
+
+        Return None for all other modules.
+        """
         if fullname in RENAMED:
             return _with_old_names(fullname, path)
         if fullname in MOVED:

@@ -84,9 +84,8 @@ def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema | StructType) ->
     """Return ``rows.mapInArrow(task)``, with workers that use the catalog of this process.
 
     A user's own catalog, of about 120 kB, is sent with the task. Workers therefore do not need the
-    directory of the catalog, and never use a spec of the bundled catalog instead of a missing one.
-    If a task's columns differ from the schema in their names or their order, an `AnalysisError` is
-    raised.
+    directory of the catalog, and never take a missing spec from the bundled catalog. If a task's
+    columns differ from the schema in their names or their order, an `AnalysisError` is raised.
     """
     run = partial(_run, catalog().packed, task, schema.names)
     return rows.mapInArrow(run, spark_schema(schema) if isinstance(schema, pa.Schema) else schema)

@@ -5,12 +5,13 @@ and `flexwire who` prints it. The package reads captures or request logs as they
 capture of a running tap. Each frame is processed only once, and only sums are kept. The required
 memory therefore does not grow with the length of the input.
 
-- `connections` keeps the facts about each connection, for which it needs only frames.
-- `reading` makes frames from segments, and decides which connections are forgotten.
+- `connections` collects the facts about each connection from its frames.
+- `reading` assembles segments into frames, and decides which connections are forgotten.
 - `logged` reads the lines of request logs, which are whole requests with their responses.
-- `growing`, `growing_logs` and `live` read new bytes of captures, of logs, and from a tap.
-- `sources` finds out whether some paths are captures, request logs or sockets.
-- `listing` sorts the connections, selects some of them, and writes them as JSON and as cells.
+- `growing` reads the new bytes of captures, `growing_logs` those of logs, and `live` those of a
+  tap.
+- `sources` determines whether the given paths are captures, request logs or sockets.
+- `listing` sorts the connections, selects rows, and writes the rows as JSON or as table cells.
 - `metrics` adds up the connections by client for a monitoring system.
 
 The laws of this package (tests below `tests/`):

@@ -130,14 +130,14 @@ class ConnectionActivity:
         return next(iter(self._waiting.values()), None)
 
     def note_times(self, first_us: int, last_us: int) -> None:
-        """Record the times of some traffic. Files from several taps may overlap in time."""
+        """Record the times of new traffic. Files from several taps may overlap in time."""
         self.first_us = min(self.first_us, first_us)
         self.last_us = max(self.last_us, last_us)
 
     def note_client(
         self, client_id: str | None, name: str | None = None, version: str | None = None
     ) -> None:
-        """Record a request's facts about its client. The first software name is kept."""
+        """Record the facts about the client in a request. The first software name is kept."""
         if client_id is not None:
             self.client_id = shorten(client_id, MOST_CHARACTERS)
         if self.software_name is None and (name or version):
@@ -216,7 +216,10 @@ class ActivityTable:
     def row(
         self, connection: str, client: str, broker: str, times: tuple[int, int]
     ) -> ConnectionActivity:
-        """Return the connection that has traffic between two times. A new connection is created."""
+        """Return a connection with traffic between two times.
+
+        Create the connection if it is new.
+        """
         row = self._rows.get(connection)
         if row is None:
             row = self._rows[connection] = ConnectionActivity(connection, client, broker, *times)

@@ -164,7 +164,7 @@ class GrowingCaptures:
     def _check(self, file: _GrowingFile) -> None:
         """Record damage before the first packet.
 
-        Without damage, the first packet is not written yet.
+        If there is no damage, the first packet has not been written yet.
         """
         try:
             self._grow(file)
@@ -232,7 +232,7 @@ def _size(path: Path) -> int:
 
 
 def _open_part(path: Path, start: int, stop: int) -> io.BufferedReader:
-    """Open a part of a file that can grow, and whose time can change, during reading."""
+    """Open a part of a file. The file's size and modification time can change during reading."""
     try:
         file = io.FileIO(path)
     except OSError as error:
@@ -251,7 +251,7 @@ def _cannot_read(path: Path, reason: str) -> StorageError:
 
 
 def segments_of(name: str, blocks: CaptureBlocks) -> Iterator[Segment | UnreadableBytes]:
-    """Yield the segments in some blocks of a capture, and the blocks without a readable segment."""
+    """Yield the segments in the given blocks, and the blocks without a readable segment."""
     for packet in blocks:
         if packet is None:
             continue

@@ -2,9 +2,9 @@
 
 A log is read up to its last complete line, and later continues from there. A broker renames a full
 log, and begins another log. A log is therefore identified by its number in the file system (inode)
-and not by its name. A renamed file remains open until it was read to its end. A gzip'd log that
-appears later was already read under another name, so only gzip'd logs that exist at the start are
-read.
+and not by its name. A renamed file remains open until it has been read to its end. A gzip'd log
+that appears later was already read under another name, so only gzip'd logs that exist at the start
+are read.
 """
 
 from __future__ import annotations

@@ -20,7 +20,10 @@ _MILLION: Final = 1_000_000
 
 
 class ActivityColumn(NamedTuple):
-    """A column of the list and its sort key. With ``is_number``, the largest value comes first."""
+    """A column of the list and its sort key.
+
+    If ``is_number`` is true, the largest value comes first.
+    """
 
     key: Callable[[ConnectionActivity], Any]
     is_number: bool

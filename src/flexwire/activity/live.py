@@ -30,7 +30,7 @@ _PIECE: Final = 1 << 20
 
 
 class LiveCapture:
-    """The segments that a tap sends after flexwire has connected, and the numbers of unread bytes.
+    """The segments that a tap sends after flexwire has connected, and counts of unreadable bytes.
 
     Raises `CaptureError` if no process listens on the socket.
     """

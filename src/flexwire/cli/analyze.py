@@ -323,7 +323,7 @@ def _formats(
 def _catalog(tables: str, others: dict[str, Any]) -> IcebergCatalog | None:
     """Return the catalog for Iceberg tables.
 
-    Raise a usage error if options for the catalog are given for other tables.
+    Raise a usage error if catalog options are given and the tables are not Iceberg tables.
     """
     name, properties = others["iceberg_catalog"], others.pop("iceberg_properties")
     if tables != ICEBERG and (name or properties):

@@ -218,7 +218,7 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    r"""Return text escaped for roff: hyphens can be copied, and no line begins with a request.
+    r"""Return text escaped for roff: hyphens can be copied, and no line is a roff request.
 
     >>> print(_escaped(".log --all 'a'"))
     \&.log \-\-all \(aqa\(aq

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from flexwire.capture.files.comments import CaptureFilter
 
 LONGEST_CLIENT_ID: Final = 200
-"""The largest number of characters that a row shows of a client id."""
+"""The largest number of characters of a client id that a row shows."""
 
 
 @dataclass(frozen=True, slots=True)

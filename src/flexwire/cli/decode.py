@@ -184,7 +184,7 @@ def _form_of_part(shown: ShownFrame) -> dict[str, Any]:
 
     part = shown.part
     if part is None:
-        raise AssertionError  # An incomplete frame always has a part.
+        raise AssertionError  # ``part`` is never None for an incomplete frame.
     here = len(part.payload)
     form: dict[str, Any] = {
         "frame": part.kind,

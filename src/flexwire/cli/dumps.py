@@ -180,8 +180,8 @@ def _lines(text: str) -> bytes | None:
 def _ways(first: _DumpLine) -> list[tuple[int, bool]]:
     """Return the possible readings of a layout: the base of offsets, and whether words are swapped.
 
-    ``hexdump`` and ``od`` print offsets of seven digits. The offsets of od are octal. Words of two
-    bytes without a colon come from hexdump, and have the order of a little-endian machine.
+    ``hexdump`` and ``od`` print offsets of seven digits. The offsets of od are octal. If no colon
+    follows the offset, words of two bytes come from hexdump or od, in little-endian byte order.
     """
     if first.has_colon or len(first.offset) != len("0000000"):
         return [(16, False)]

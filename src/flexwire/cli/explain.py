@@ -134,7 +134,7 @@ def explain_message(
     lenient: bool,
     encoding: Encoding,
 ) -> Explanation:
-    """Explain a message in a given version, or in the version in the two bytes before it."""
+    """Explain a message in the given version, or in the version in the two preceding bytes."""
     from flexwire.codec import explain as explain_bytes
     from flexwire.protocol.nested_messages import explain_versioned, with_nested
 

@@ -66,7 +66,7 @@ class ShownFrame:
     def error(self) -> FlexwireError | None:
         """The error of an incomplete frame.
 
-        If there are several frames, the error also says which frame.
+        If there are several frames, the error also identifies the frame.
         """
         error = None if self.part is None else self.part.error
         return error if error is None or not self.where else FrameError(f"{self.where}: {error}")

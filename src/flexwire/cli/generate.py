@@ -121,7 +121,7 @@ def generate(
         return
     written = 0
     for data, _ in samples:
-        # Fuzzers use such file names, and use the names to recognize files that they already have.
+        # Fuzzers use such file names to recognize files that they already have.
         name = hashlib.sha256(data).hexdigest()[:_NAME_LETTERS]
         if not (corpus / name).exists():
             write_together(corpus, {name: data})
@@ -130,7 +130,7 @@ def generate(
 
 
 _Sample = tuple[bytes, dict[str, Any]]
-"""The bytes of a message or frame, and the fields in its line."""
+"""The bytes of a message or frame, and the fields of its output line."""
 
 
 def _valid(message_class: type[Message], version: int, seed: int) -> _Sample:

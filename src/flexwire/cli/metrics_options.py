@@ -27,7 +27,7 @@ METRICS_OPTIONS: Final = (
 
 
 def metrics_port(address: str | None, *, beyond_loopback: bool) -> MetricsPort | None:
-    """Return the port that the options describe, or None without options.
+    """Return the port that the options describe, or None if no option is given.
 
     The port is opened later.
     """

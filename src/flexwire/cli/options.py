@@ -150,8 +150,8 @@ _specs_mode_option = click.option(
     "(draft).",
 )
 
-# This option is for commands that also write specs. It has no ``draft``, because specs of the first
-# draft cannot be written.
+# This option is for commands that also write specs. The choice ``draft`` is missing, because specs
+# of the first draft cannot be written.
 read_mode_option = click.option(
     "--specs-mode",
     type=click.Choice(["strict", "legacy", "kip"]),
@@ -302,7 +302,7 @@ def find_message(
 
 
 def version_of(message_class: type[Message], version: int | str) -> int:
-    """Return the number of a version. The user may have given the word for the latest version."""
+    """Return the number of a version. The user may have entered "latest" instead of a number."""
     return message_class.entry.versions.highest if version == LATEST else int(version)
 
 

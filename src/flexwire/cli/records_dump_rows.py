@@ -1,6 +1,6 @@
 """The rows that `flexwire records dump` shows for a file, in JSON form.
 
-There is a row for each batch, record and entry, and for each finding at the place of the finding.
+Each batch, record and entry has a row. Each finding has a row at the place of the finding.
 
 For logs in the format of KIP-82's document, ``--dialect`` gives the dialect, because the bytes do
 not show which of the two dialects was used. Such logs may also contain messages of magic 0 and 1. A

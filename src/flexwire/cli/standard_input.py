@@ -83,7 +83,7 @@ def takes_standard_input(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command accept ``-`` as a file.
 
-    ``names`` has a function for each parameter that returns the file name.
+    ``names`` maps each parameter to a function that returns the name for the file.
 
     ``also`` contains parameters that read standard input themselves. Standard input can be read
     only once.

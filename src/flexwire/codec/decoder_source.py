@@ -228,7 +228,7 @@ class _DecoderEmitter(Emitter):
             self.line("end = position")
 
     def _whole_length(self, kind: _Sized, length: str) -> None:
-        """Refuse null or negative lengths where they are not allowed, and read a long length."""
+        """Refuse null and negative lengths where they are not allowed, and read long lengths."""
         if not kind.compact:
             with self.block(f"if {length} < 0:"):
                 self.refuse()

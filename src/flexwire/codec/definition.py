@@ -169,7 +169,7 @@ class Definition:
         self.method: Any = None
         self._decoders: dict[Key, Callable[[bytes, int, int], tuple[Any, int]]] = {}
         self._encoders: dict[Key, Callable[[bytearray, Any], None]] = {}
-        # The amounts of decoding and encoding that precede the generation of code.
+        # The work of decoding and encoding that was done without generated code.
         self._decoded, self._encoded = FirstUseWork(), FirstUseWork()
 
     @property

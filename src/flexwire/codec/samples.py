@@ -52,7 +52,7 @@ def random_message(
     batches: bool = False,
     nan: bool = False,
 ) -> M:
-    """Return a message whose fields have random values, with unknown tagged fields.
+    """Return a message with random values and with unknown tagged fields.
 
     The same seed always results in the same message. Without ``tagged``, fields that are tagged or
     could be tagged have their defaults. With ``batches``, a field of records contains a record

@@ -57,7 +57,7 @@ OWN = frozenset({*HOMES, *_BUILTINS, *_DECODING, *_ENCODING, "unknown", "_"})
 
 
 class SourceNames:
-    """The names in one module, made from the attributes of its structures.
+    """The names in one generated module, derived from the attributes of its structures.
 
     >>> names = SourceNames(["topic_id", "size", "size_"])
     >>> names.local("topic_id"), names.local("size"), names.local("size_")
@@ -79,7 +79,7 @@ class SourceNames:
         return self._locals[attribute]
 
     def shared(self, kind: str, wanted: str) -> str:
-        """Return the module's name for an object of some kind. Each call returns the same name."""
+        """Return the name of an object in the module. Each call returns the same name."""
         key = (kind, wanted)
         if key not in self._shared:
             self._shared[key] = self._free(wanted)
@@ -290,9 +290,9 @@ def _quoted(text: str) -> str:
     return f'{prefix}"{escaped}"'
 
 
-# A compact length below this is a single byte with the value length + 1.
+# A length below this limit has a compact form of one byte: the length plus 1.
 LONG = 2**GROUP_BITS - 1
-# A compact length below this has two bytes.
+# A length below this limit has a compact form of at most two bytes.
 LONG_OF_TWO = 2 ** (2 * GROUP_BITS) - 1
 # A default whose text has at most this length fits in a line together with a name.
 _LONGEST_LITERAL = 24
@@ -418,7 +418,7 @@ def fixed_code(kind: Type) -> str | None:
 
 
 def is_number(kind: Type) -> bool:
-    """Return whether `struct` can read and write the values of a type directly."""
+    """Return whether `struct` can read and write values of this type directly."""
     return fixed_code(kind) is not None and not isinstance(kind, Boolean | Uuid)
 
 

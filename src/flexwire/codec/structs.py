@@ -62,7 +62,7 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
 
     definition: ClassVar[Origin]
     if TYPE_CHECKING:
-        # Every class has this field as its last one.
+        # This field is the last field of every class.
         unknown_tagged_fields: dict[int, bytes] = msgspec.field(default_factory=dict)
 
         # A class that is looked up by name accepts any fields. Only the classes in
@@ -74,8 +74,9 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
         """Make an object from simple values. At any depth, structures may be mappings or objects.
 
         The names are Python attribute names. The class itself also accepts and writes mappings,
-        but does not convert them, so that the object does not equal the decoded object. Raises
-        `ArgumentError` with the path of a name that is not a field, and the most similar name.
+        but does not convert them, so an object with mappings does not equal the decoded object.
+        Raises `ArgumentError` with the path of a name that is not a field, and the most similar
+        name.
 
         >>> from flexwire.codec import message
         >>> message("MetadataRequest").of(topics=[{"name": "orders"}]).topics[0].name

@@ -111,7 +111,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Unasked:
-    """Offered versions of an API, or all of them, that are not tested, and the reason."""
+    """Offered versions of an API (some or all) that are not tested, and the reason."""
 
     api_key: int
     api_name: str | None
@@ -121,7 +121,7 @@ class Unasked:
 
 @dataclass(frozen=True, slots=True)
 class CasePlan:
-    """The cases to send to a broker that offers some versions, and the APIs that are left out."""
+    """The cases for the versions that a broker offers, and the APIs that are left out."""
 
     cases: tuple[Case, ...]
     unasked: tuple[Unasked, ...]
@@ -133,9 +133,9 @@ class Asking:
 
     ``release`` is the release whose layouts are used. The broker is compared with this release.
     ``apis`` contains the api keys to test, or is None for all APIs. With ``hostile``, requests that
-    no client sends are also sent. ``own`` is the name of the topic, groups and transactional id
-    that requests may create and change. If ``own`` is "", requests only read. With ``disposable``,
-    requests may change the whole cluster.
+    no client sends are also sent. ``own`` is the name of the topic, the groups and the
+    transactional id that requests may create and change. If ``own`` is "", requests only read.
+    With ``disposable``, requests may change the whole cluster.
     """
 
     release: str
@@ -289,7 +289,7 @@ class RequestWriter:
 
     @property
     def has_names(self) -> bool:
-        """True if the request names something."""
+        """True if the request contains names."""
         return has_names(self.form)
 
     def empty_form(self) -> dict[str, Any] | None:
@@ -358,8 +358,8 @@ def _version_cases(
 ) -> Iterator[Case]:
     """Yield the requests of the versions next to the offered ones.
 
-    A broker that accepts such a request may read the request according to the spec of that version.
-    The request is therefore the question for that version. Without a question, no request is sent.
+    A broker that accepts such a request may read it according to the spec of that version. The
+    request is therefore the question for that version. Without a question, no request is sent.
     """
     asked = asked_versions(api_key, offered, asks)
     if not asked:

@@ -1,4 +1,4 @@
-"""The requests that affect a whole cluster, for clusters that nobody needs afterwards.
+"""The requests that affect a whole cluster, for clusters that are discarded after the test.
 
 If an API accepts the name of a topic, user, producer or group, the requests contain the run's own
 names. Otherwise they refer to a broker, voter or feature that does not exist. A faulty broker may

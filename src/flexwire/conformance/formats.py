@@ -1,4 +1,4 @@
-"""Write a run as text with a matrix, as JSON or as JUnit, and write the plan of a dry run."""
+"""Write a run as text with a matrix, as JSON or as JUnit XML, and write the plan of a dry run."""
 
 from __future__ import annotations
 
@@ -417,7 +417,7 @@ def _junit_open(case: Case) -> str:
 
 
 def _junit_case(result: CaseResult, against: BrokerComparison | None) -> list[str]:
-    """Write a test. ``against`` is set if a second broker behaved differently."""
+    """Write a test. ``against`` is given if a second broker behaved differently."""
     lines = []
     if result.verdict is CaseVerdict.DEVIATES and result.deviation is not None:
         kind = quoteattr(result.deviation.rule.name)

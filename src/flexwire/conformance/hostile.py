@@ -1,4 +1,4 @@
-"""Requests that no client sends: some are unreadable, and some only Apache Kafka accepts.
+"""Requests that no client sends: unreadable requests, and requests that only Kafka accepts.
 
 Each request is a read-only request with one fault. Requests that a broker must refuse are derived
 from the emptiest request. A broker that accepts one of these therefore reads no name or value that

@@ -2,7 +2,7 @@
 
 The first line identifies the run: the brokers, the release, and a digest of all requests. The
 journal of another run is refused. Verdicts are not written, because a later run judges the outcomes
-again. Only the owner of the file can read the file, because answers contain the names of topics and
+again. Only the owner of the journal can read it, because answers contain the names of topics and
 groups. An answer is not written if it may contain credentials or is too long to judge. The case is
 then sent again.
 """

@@ -383,7 +383,7 @@ def _check_echo(case: Case, form: Any, kind: type[Message], codes: dict[str, int
 
 
 def _bare_errors(form: Any, kind: type[Message], version: int, entity: str) -> int:
-    """Count the entries with an error that name no entity and are not inside another such entry."""
+    """Count the outermost entries that contain an error and no entity's name."""
     types = entity_types(kind, version)
     fields = {place for place, one in types.items() if one == entity}
     errors: list[str] = []

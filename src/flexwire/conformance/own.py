@@ -86,7 +86,10 @@ class OwnThings(Closeable):
         return self._routed(case.route) if case.expected is CaseExpectation.TAKEN else self._main
 
     def waits_for(self, result: CaseResult) -> bool:
-        """Wait a moment if a broker may execute a request later. Return whether time passed."""
+        """Wait a moment if a broker may execute a request later.
+
+        Return whether the method waited.
+        """
         if not result.case.writes or not result.error_codes & _LATER or not self._pauses():
             return False
         self._routes.pop(result.case.route, None)
@@ -164,7 +167,7 @@ class OwnThings(Closeable):
         return sender
 
     def _pauses(self) -> bool:
-        """Wait a moment if time is left. Return whether time passed."""
+        """Wait a moment unless the time limit is reached. Return whether the function waited."""
         if self._seconds <= 0:
             return False
         self._seconds -= _PAUSE

@@ -32,8 +32,8 @@ class Removal(NamedTuple):
     ``makers`` are the APIs whose cases may create the object. ``gone`` contains the error codes
     that mean that nothing remains. In this case the object was removed or was never created (for
     example, because the broker is not the coordinator). If the run did not learn ``needed``,
-    nothing was created. A member has no ``noun``, because its group cannot be removed while the
-    member remains.
+    nothing was created. ``noun`` is empty for a member, because its group cannot be removed while
+    the member remains.
     """
 
     noun: str

@@ -92,7 +92,7 @@ RULES: Final = (
 """All rules, in the order of judging."""
 
 NOT_JUDGED_CODES: Final = frozenset((29, 30, 31, 35, 53, 54, 61, 65))
-"""The error codes that prove nothing but a missing permission or a disabled feature."""
+"""The error codes that prove only a missing permission or a disabled feature."""
 
 
 SEEN_CODES: Final = {

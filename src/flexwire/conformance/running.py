@@ -83,7 +83,7 @@ def conform(
     file of finished cases. New cases are added to this file, and its cases are not sent again.
 
     If the broker's list of versions cannot be read, this is a deviation and the only case of the
-    run. Raises `CallError` if a broker cannot be reached; the error contains the name of the last
+    run. Raises `CallError` if a broker cannot be reached. The error contains the name of the last
     case. Raises `ConformanceJournalError` for the journal of another run.
     """
     if asking.own and journal is not None:

@@ -87,7 +87,7 @@ def with_writes(plan: CasePlan, offered: Mapping[int, Versions], asking: Asking)
             unasked[api_key] = replace(unasked[api_key], reason=reason)
             continue
         found = api_cases(api_key, offered[api_key], asking, len(plan.cases) + len(cases), asks)
-        # The version next to the offered versions may be a version that only reads.
+        # The version next to the offered versions may be read-only.
         cases += [case for case in found if (api_key, case.version) not in read]
         asked = {*asked_versions(api_key, offered[api_key], asks)}
         asked |= {version for key, version in read if key == api_key}
@@ -98,6 +98,6 @@ def with_writes(plan: CasePlan, offered: Mapping[int, Versions], asking: Asking)
 
 
 def _missing_remover(name: str, offered: Mapping[int, Versions], own: str) -> str:
-    """Return a missing API of the broker that would remove the objects of another API."""
+    """Return an API that the broker lacks and that would remove the objects of the given API."""
     removers = (one.api_name for one in removals(own) if name in one.makers)
     return next((one for one in removers if api_key_of(one) not in offered), "")

@@ -1,4 +1,4 @@
-"""The requests that change something: only the run's own topic, groups and transactional id.
+"""The requests that change the run's own topic, groups and transactional id, and nothing else.
 
 The names of these objects begin with a common new name, which is random in each run. The requests
 follow the lifecycle of the topic, of a transaction, and of the groups. `removals` contains the
@@ -54,7 +54,7 @@ def own_name() -> str:
 
 
 class OwnNames(NamedTuple):
-    """The names of a run's groups, and of the member where members choose their own names."""
+    """The names of a run's groups, and of a member that chooses its own name."""
 
     consumers: str
     sharers: str

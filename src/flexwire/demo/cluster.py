@@ -110,7 +110,7 @@ class MockBrokers:
         self._expect(code, f"topic {name!r} was not created")
 
     def limit_versions(self, api_key: int, lowest: int, highest: int) -> None:
-        """Restrict the API key to these versions."""
+        """Restrict the API to these versions."""
         code = self._library.rd_kafka_mock_set_apiversion(self._cluster, api_key, lowest, highest)
         self._expect(code, f"api key {api_key} was not limited to versions {lowest}-{highest}")
 

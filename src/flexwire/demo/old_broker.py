@@ -1,4 +1,4 @@
-"""A broker like Kafka 0.10: it answers only a few APIs, in old versions.
+"""A broker like Kafka 0.10, which answers only requests of a few APIs in old versions.
 
 For all other APIs, the broker closes the connection. The mock cluster accepts all requests of the
 demo's clients, and offers newer versions than the clients use. An audit of an old cluster's clients
@@ -39,7 +39,10 @@ _CHUNK = 65536
 
 @asynccontextmanager
 async def run_old_broker() -> AsyncIterator[tuple[str, int]]:
-    """Serve on a port of 127.0.0.1 and yield the address. All connections end with the block."""
+    """Serve on a port of 127.0.0.1 and yield the address.
+
+    All connections are closed at the end of the block.
+    """
     tasks: set[asyncio.Task[None]] = set()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

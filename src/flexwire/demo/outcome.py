@@ -51,7 +51,7 @@ class OutcomeRecorder:
         self._read: Counter[SampleRecord] = Counter()
 
     def client_id(self, name: str) -> str:
-        """Record a client id that will be used."""
+        """Record a client id that the client will use."""
         if name not in self._client_ids:
             self._client_ids.append(name)
         return name

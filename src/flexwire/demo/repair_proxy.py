@@ -79,7 +79,7 @@ _SECONDS = 60.0
 
 
 class RepairProxy:
-    """Listeners on ports of 127.0.0.1, one for each broker address, all in a separate thread.
+    """Listeners on 127.0.0.1, one for each broker address, which run in one separate thread.
 
     ``addresses`` are the listeners' addresses, in the order of the brokers. Requests are forwarded
     unchanged, and so are responses that `repair` does not change.

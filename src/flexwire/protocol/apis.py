@@ -83,7 +83,7 @@ def api_name(api_key: int) -> str:
 def api_key_of(name: str) -> int:
     """Return the API key of a request by the request's name, with or without the suffix.
 
-    Raises `UnknownMessageError`. Its text contains the most similar names.
+    Raises `UnknownMessageError`. The error's text contains the most similar names.
 
     >>> api_key_of("Metadata"), api_key_of("MetadataRequest")
     (3, 3)
@@ -103,7 +103,7 @@ def find_api(text: str) -> CatalogEntry:
 
     ``text`` is an API key, or a name in any case, with or without "Request" or "Response" after the
     name. An old name means the API that has the name's API key today. Raises
-    `UnknownMessageError`. Its text contains the most similar name.
+    `UnknownMessageError`. The error's text contains the most similar name.
 
     >>> find_api("3").name, find_api("metadata").name, find_api("ListOffset").name
     ('MetadataRequest', 'MetadataRequest', 'ListOffsetsRequest')

@@ -295,7 +295,9 @@ class Conversation:
     def damaged_request(
         self, payload: bytes, reason: str, seen: int | None = None, *, is_placed: bool
     ) -> Turn:
-        """Process the rest of a client's frame. If ``is_placed``, the bytes begin with its header.
+        """Process the rest of a client's frame.
+
+        If ``is_placed``, the bytes begin with the frame's header.
 
         If the header can be read, and has a released version, the frame becomes the ``request``,
         and a response is expected. Other bytes must not count as a request.
@@ -319,7 +321,9 @@ class Conversation:
     def damaged_response(
         self, reason: str, payload: bytes = b"", seen: int | None = None, *, is_placed: bool = False
     ) -> Turn:
-        """Process the rest of a broker's frame. If ``is_placed``, the bytes begin with its header.
+        """Process the rest of a broker's frame.
+
+        If ``is_placed``, the bytes begin with the frame's header.
 
         If the header can be read, the request that the frame answers no longer waits.
         """
@@ -424,7 +428,7 @@ def expects_response(request: RequestFrame, payload: bytes, *, is_whole: bool = 
 
 
 def _acks(request: RequestFrame, payload: bytes) -> int | None:
-    """Return the field that is 0 if no response is wanted, or None if it cannot be read."""
+    """Return the field that is 0 if no response is wanted, or None if the field cannot be read."""
     if request.api_version not in catalog().entry(request.message_name).versions:
         return None
     reader = Reader(payload, request.body_offset)

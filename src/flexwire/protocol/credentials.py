@@ -59,10 +59,11 @@ METADATA_CARRIER: Final = ("FetchResponse", "responses", "topic", "topic_id")
 class CredentialField:
     """A field that contains a credential: its message, its path of spec names, and the reason.
 
-    With ``if_secret``, the value belongs to the configuration whose name is in the sibling field
-    with that name. The value is a credential if the name, the value or a broker's ``IsSensitive``
-    indicates it. With ``if_quoting``, the field is a broker's text, which may quote the request.
-    The text counts as a credential unless the request is known to contain none.
+    If ``if_secret`` is not empty, it is the name of the sibling field that contains the name of a
+    configuration, and the value belongs to this configuration. The value is a credential if the
+    name, the value or a broker's ``IsSensitive`` indicates it. If ``if_quoting`` is true, the
+    field is a broker's text, which may quote the request. The text counts as a credential unless
+    the request is known to contain none.
     """
 
     message_name: str

@@ -181,7 +181,10 @@ def nearest_codes(text: str) -> tuple[ErrorCode, ...]:
 
 
 def _likeness(text: str, code: ErrorCode) -> float:
-    """Return the similarity of a string to a name, or to a part of whole words. 1 means equal."""
+    """Return the similarity of a string to a code's name or to a part of the name.
+
+    1 means equal.
+    """
     parts = []
     for name in (code.name, code.former_name or ""):
         words = name.split("_")

@@ -70,7 +70,9 @@ class Numbering(Enum):
 def request_header_version(
     api_key: int, version: int, numbering: Numbering = Numbering.KAFKA
 ) -> int:
-    """Return the header version of a request. Version 0 has no client id; 2 and later have tags.
+    """Return the header version of a request.
+
+    Version 0 has no client id. Versions 2 and later have tagged fields.
 
     Only the catalog of Kafka 4.5 or later has requests with header 3.
 

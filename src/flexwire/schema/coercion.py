@@ -235,7 +235,7 @@ class Members:
     def items(self, key: str) -> list[Node]:
         """Return a list.
 
-        A single value counts as a list with one item, an absent value as empty.
+        A single value counts as a list with one item, and an absent value as an empty list.
         """
         node = self._nodes.get(key)
         if node is None:
@@ -274,7 +274,7 @@ def _got(node: Node) -> str:
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Return a question that suggests the most similar of ``words``, or a list of all of them.
+    """Return a question that suggests the most similar of ``words``, or else a list of all words.
 
     >>> nearest("taggedVersion", ["tag", "taggedVersions"])
     "did you mean 'taggedVersions'?"

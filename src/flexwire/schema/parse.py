@@ -150,8 +150,8 @@ class _Parser:
     def message_flexible(self, members: Members, valid: Versions) -> Versions:
         if self.mode == "draft":
             return members.versions("versionsWithOptional", Versions.NONE)
-        # A release has removed a message without versions. The spec of such a message has no other
-        # keys.
+        # A message without valid versions was removed by a release. The spec of such a message has
+        # no other keys.
         if self.mode != "legacy" and valid and "flexibleVersions" not in members:
             reason = "the spec has no 'flexibleVersions'; write '0+' in a new spec"
             members.refuse("FLEXIBLE_VERSIONS_MISSING", reason, "flexibleVersions")

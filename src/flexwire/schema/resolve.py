@@ -1,4 +1,4 @@
-"""Resolve a message spec into the schema of one version. Only this module decides about layouts.
+"""Resolve a message spec into the schema of one version. No other module decides a layout.
 
 The module decides whether a field exists, whether it is inline or tagged, compact and nullable, and
 what its default is. All executors use the result unchanged. The sources are KIP-482 ("JSON Schemas"
@@ -39,7 +39,7 @@ def union(specs: Iterable[ServedSpec]) -> Fields:
 
     The message comes first. Fields are in the order of the first spec, followed by the fields that
     are only in later specs. Each field has its descriptions from all specs that contain the field,
-    in the order of the specs. If the newest spec is first, the first description decides about the
+    in the order of the specs. If the newest spec is first, the first description determines the
     default.
     """
     structures: Fields = {}

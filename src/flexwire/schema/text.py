@@ -247,7 +247,7 @@ class _Tokens:
         self._text.refuse("KEY_REPEATED", reason, at)
 
     def _another(self, closing: str, what: str, opened: int) -> bool:
-        """Return True if a comma announces another item, or False at the closing mark."""
+        """Return True if a comma precedes another item, or False at the closing mark."""
         name, text, offset = self.take()
         if name == ",":
             return True

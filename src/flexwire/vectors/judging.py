@@ -41,15 +41,16 @@ class Outcome(StrEnum):
     REFUSED = "refused wrongly"
     TAKEN = "taken wrongly"
     STRICTER = "stricter than Kafka"
-    """The codec refused bytes that Apache Kafka accepts but would not write. This is only a remark.
+    """The codec refused bytes that Apache Kafka accepts but would not write. This is only a
+    remark.
     """
     OTHERWISE = "read otherwise"
-    """The codec read different content from bytes that Apache Kafka accepts but would not write.
+    """The codec read other content than Kafka from bytes that Kafka accepts but would not write.
     This is only a remark."""
     UNSUPPORTED = "unsupported"
     """The codec declares that it does not know the message or the version."""
     NOT_ASKED = "not asked"
-    """The case was not sent, because the codec may not be started again."""
+    """The case was not sent, because the codec has reached the limit on restarts."""
 
     @property
     def is_deviation(self) -> bool:

@@ -65,7 +65,7 @@ class CodecProcess:
 
     @property
     def is_spent(self) -> bool:
-        """True if the command has ended and may not be started again."""
+        """True if the command has ended and has reached the limit on starts."""
         return self._running is None and self.starts >= self._limits.starts
 
     def ask(self, line: bytes) -> bytes:

@@ -42,7 +42,7 @@ class Reader:
 
     @property
     def remaining(self) -> int:
-        """The number of bytes that were not read yet."""
+        """The number of bytes that have not been read yet."""
         return self.end - self.position
 
     def error(self, reason: str, offset: int | None = None) -> DecodeError:

@@ -173,7 +173,7 @@ def read_tagged_fields(
     known: Mapping[int, TaggedFieldType],
     refused: Collection[int] = (),
 ) -> tuple[dict[int, Any], dict[int, bytes]]:
-    """Read the tagged fields of a structure: the values of known and the bytes of unknown tags.
+    """Read a structure's tagged fields: the values of known tags, the bytes of unknown tags.
 
     Like Kafka's Java, the lenient reader keeps unknown fields that cannot be written. A tag above
     31 bits is kept unchanged. A second value of a tag is kept under tag + n * 2**32, where n is the

@@ -43,7 +43,7 @@ _HAS_DESCRIPTORS: Final = hasattr(os, "O_PATH") and _DESCRIPTORS.is_dir()
 
 
 class ServedRoot:
-    """A directory, below which files are read.
+    """The directory that contains all files that the server may read.
 
     A name is resolved part by part, each part in the directory that is already open, and symbolic
     links are not followed. The file that is read is the file that was checked, even if somebody

@@ -67,7 +67,7 @@ class ViewedCapture:
         return row.place in self._held
 
     def lines(self, row: FrameRow) -> Iterator[str]:
-        """Yield the fields of a frame as at most about `MOST_LINES` lines.
+        """Yield the fields of a frame in no more than about `MOST_LINES` lines.
 
         A frame that cannot be read becomes a line with the reason. Raises `CaptureError` if the
         file has changed.

@@ -11,7 +11,10 @@ from flexwire.errors import FlexwireError
 
 
 def main(name: str, bootstrap: str) -> int:
-    """Run the client. On total failure, return 1 and print the reason to standard error."""
+    """Run the client.
+
+    If the client cannot run, print the reason to standard error and return 1.
+    """
     try:
         outcome = load_client(name).run(bootstrap)
     except FlexwireError as error:

@@ -88,7 +88,7 @@ class RawConnection(Closeable):
         return first.encode(request_header_version(api_key, api_version)) + then.encode(api_version)
 
     def send_part(self, payload: bytes, length: int) -> None:
-        """Send the frame of a payload, but only the first bytes of this payload."""
+        """Send the length of a whole payload, but only the first bytes of the payload."""
         self._socket.sendall(len(payload).to_bytes(4, "big") + payload[:length])
 
     def _receive(self) -> bytes:

@@ -128,7 +128,7 @@ REFUSALS: Final = {
 
 
 class UnseenCondition(NamedTuple):
-    """A reason why a group does not move, which traffic does not show.
+    """A reason, not visible in the traffic, why a group does not move.
 
     ``error`` is the code with which a broker then refuses a member, or None if the client does not
     start.
@@ -210,7 +210,7 @@ def judge_group(traits: GroupTraits) -> GroupJudgement:
 
 
 def _by_assignments(traits: GroupTraits) -> GroupJudgement:
-    """Return the verdict about a group whose assignments cannot be converted by a broker."""
+    """Return the verdict about a group whose assignments a broker cannot convert."""
     stop = "and stop all members once, because brokers always convert an empty group"
     if not traits.has_user_data:
         return GroupJudgement(

@@ -175,7 +175,7 @@ def newest_version(api_key: int, release: str) -> int | None:
 
 
 def refusal(api_key: int, version: int, release: str) -> tuple[str | None, str | None]:
-    """Return the last release, up to this one, that reads the version, and the first that refuses.
+    """Return the last release (up to this one) that reads the version, and the first to refuse it.
 
     Both results are None for a version that no release up to this one reads.
 
@@ -195,7 +195,7 @@ def refusal(api_key: int, version: int, release: str) -> tuple[str | None, str |
 
 
 def find_release_reading_again(api_key: int, version: int, release: str) -> str | None:
-    """Return the first later release that reads the version again, like 4.0.1 with JoinGroup 0."""
+    """Return the first later release that reads the version again, as 4.0.1 reads JoinGroup 0."""
     releases = catalog().final_releases
     later = releases[releases.index(release) + 1 :]
     return next(

@@ -130,7 +130,7 @@ def judge_without_common_version(party: Party, use: Use, release: str) -> UseVer
 
 
 def judge_unstable_version(party: Party, use: Use, release: str) -> UseVerdict | None:
-    """Return the verdict on a version in early access. None if the client can use another."""
+    """Return the verdict on an early-access version, or None if another version is usable."""
     if common_versions(party, use, release) and negotiates(party, use):
         return None
     reason = f"Kafka {release} offers this version only with {_UNSTABLE}=true"

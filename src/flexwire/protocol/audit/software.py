@@ -51,13 +51,13 @@ PINS = tuple(Pin(**{**pin, "sources": tuple(pin["sources"])}) for pin in _FACTS[
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A client library (or software with one inside), and its first release that works on Kafka 4.
+    """A client library, or software that contains a client library.
 
-    ``works_from`` is None if no first working release is known. ``remedy`` then contains the
-    advice. ``client_id`` is a pattern that matches the library's default client ids. ``software``
-    is the library's name in ApiVersions. ``client_id`` and ``software`` are None if unknown.
-    Releases before ``negotiates_from`` send ApiVersions, but then use their configured versions
-    and ignore the response.
+    ``works_from`` is the first release that works on Kafka 4, or None if this release is unknown.
+    ``remedy`` then contains the advice. ``client_id`` is a pattern that matches the library's
+    default client ids. ``software`` is the library's name in ApiVersions. ``client_id`` and
+    ``software`` are None if unknown. Releases before ``negotiates_from`` send ApiVersions, but
+    then use their configured versions and ignore the response.
     """
 
     library: str

@@ -79,7 +79,7 @@ class MessageDifference:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseBreaks:
-    """The findings of new specs for a release, and the number that the old specs share."""
+    """The new specs' findings for a release, and how many of them the old specs share."""
 
     release: str
     findings: tuple[Finding, ...]

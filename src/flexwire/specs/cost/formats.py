@@ -259,7 +259,7 @@ def _apis(rows: list[MessageCost]) -> _Table:
 
 
 def _saving(rows: list[MessageCost]) -> tuple[str, ...]:
-    """Return the cells of `_SAVING` for the sum of some rows."""
+    """Return the cells of `_SAVING` for the sum of the rows."""
     saved = Sizes()
     for row in rows:
         saved.merge(row.saved)

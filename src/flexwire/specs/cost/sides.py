@@ -72,7 +72,7 @@ class SideSpecs:
     def target(
         self, named: MessageKey, old: Edition, version: int, *, newest: bool
     ) -> tuple[Edition, int] | str:
-        """Return the message that replaces an old message, and its version, or why there is none.
+        """Return an old message's replacement and its version, or why there is no replacement.
 
         The version remains the same. It becomes the newest version if the old version was the
         newest version in its specs, or if ``newest`` is true.
@@ -111,7 +111,7 @@ class ErrorTaggedSpecs(SideSpecs):
     ) -> tuple[Edition, int]:
         """Return the message with tagged errors and its version.
 
-        Without errors, return the old one.
+        If the message has no errors, return the old message.
         """
         if newest:
             version = old.spec.valid_versions.highest

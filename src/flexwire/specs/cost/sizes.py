@@ -137,9 +137,9 @@ class _SizingReader(Reader):
 def read_sizes(schema: Schema, data: bytes) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the value of exactly one message, and the bytes of each field by path.
 
-    The sizes add up to the size of ``data``. The length of an array counts as part of the array. So
-    do the elements, unless they are structures. The count of tagged fields counts as part of the
-    structure, under `TAGGED_FIELDS`. Raises `DecodeError`.
+    The sizes add up to the size of ``data``. The length and the elements of an array count as part
+    of the array, except elements that are structures. The count of tagged fields counts as part of
+    the structure, under `TAGGED_FIELDS`. Raises `DecodeError`.
     """
     reader = _SizingReader(data)
     value = schema.read(reader)

@@ -29,7 +29,7 @@ MOST_VERSIONS = 100
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A version's different layout in some releases: its fields, and the steps to the usual fields.
+    """A version's unusual layout in some releases: the fields, and the steps to the usual ones.
 
     ``renamed`` is true if only names differ, but the bytes are the same.
     """
@@ -62,7 +62,7 @@ class Support:
 
     @property
     def latest(self) -> str:
-        """The latest of these releases in words, even if no release has the version yet."""
+        """The latest of these releases, or a phrase about the expected first release."""
         if self.runs:
             return self.runs[-1][-1]
         return f"none yet: expected after {self.after}" if self.after else "none known"
@@ -299,7 +299,7 @@ def _releases_of(entry: CatalogEntry, number: int) -> list[str]:
 
 
 def _in_a_row(releases: Sequence[str], having: set[str]) -> tuple[tuple[str, ...], ...]:
-    """Return the releases in ``having``, in runs without other releases in between."""
+    """Return the releases in ``having`` as runs of consecutive releases."""
     runs = groupby(releases, having.__contains__)
     return tuple(tuple(run) for has, run in runs if has)
 

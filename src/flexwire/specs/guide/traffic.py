@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Field
 
 MOST_CLIENTS: Final = 4
-"""The largest number of clients that are named for a field, the most frequent first."""
+"""The largest number of clients that are listed for a field, the most frequent first."""
 _ROWS = 50_000
 _COLUMNS = ["client_id", "body_version", "body"]
 
@@ -141,7 +141,7 @@ def _schema(name: str, version: int) -> Schema | None:
 def _sent_fields(
     values: pa.Array, structure: Schema, rows: NDArray[np.int64], prefix: str
 ) -> Iterator[tuple[str, NDArray[np.int64]]]:
-    """Yield the path of each field and the messages that sent it, with repetitions.
+    """Yield each field's path and the messages that contain the field, with repetitions.
 
     ``rows`` contains the message for each of ``values``.
     """

@@ -159,9 +159,9 @@ class CheckedMessage:
 class Nesting:
     """The structures of a message by name, inner structures before outer ones.
 
-    ``closing`` contains the fields whose structure contains the structure around the field. These
-    methods do not use recursion, because a spec may have thousands of structures, each inside the
-    next.
+    ``closing`` contains each field whose own structure already contains the field, so that the
+    nesting would never end. These methods do not use recursion, because a spec may have thousands
+    of structures, each inside the next.
     """
 
     def __init__(self, message: CheckedMessage) -> None:

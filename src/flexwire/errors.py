@@ -76,7 +76,7 @@ class FlexwireError(Exception):
 
 
 def _rebuild(kind: type[FlexwireError], reason: str, *values: object) -> FlexwireError:
-    return kind(reason, **dict(zip(kind._keywords, values, strict=True)))  # noqa: SLF001 - this is an attribute of its own class
+    return kind(reason, **dict(zip(kind._keywords, values, strict=True)))  # noqa: SLF001 - the attribute belongs to flexwire's own class
 
 
 class ArgumentError(FlexwireError, TypeError, ValueError):
@@ -212,7 +212,7 @@ class JsonFormError(CodecError):
 
 
 class MissingFieldsError(JsonFormError):
-    """A JSON form without some fields of the version. ``path`` is the first missing field.
+    """A JSON form in which fields of the version are missing. ``path`` is the first missing field.
 
     >>> error = MissingFieldsError("missing, and mandatory in this version", path="clientId")
     >>> print(error.within("RequestHeader", 2))

@@ -41,7 +41,7 @@ class AnalysisFileKind(Enum):
 
 
 class Inputs(NamedTuple):
-    """The files below some paths: captures, files of topic logs, and brokers' request logs."""
+    """The files below the given paths: captures, files of topic logs, and request logs."""
 
     captures: list[InputFile]
     logs: list[InputFile]

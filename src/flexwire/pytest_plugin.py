@@ -54,7 +54,7 @@ class TappedFrame:
     @property
     def message(self) -> Message:
         """The decoded body. Raises `DecodeError` if the body does not fit its spec."""
-        from flexwire.codec import message  # noqa: PLC0415 - pytest always loads this module
+        from flexwire.codec import message  # noqa: PLC0415 - pytest loads this plug-in in every run
 
         return message(self.name).decode(self.body, self.version)
 
@@ -109,7 +109,7 @@ class RunningTap:
         Raises `UnknownMessageError` for a release that is not in the catalog, and the errors of
         `flexwire.tap.Tap.rehearse`.
         """
-        from flexwire.tap.rehearsal import RehearsalPlan  # noqa: PLC0415 - pytest always loads this module
+        from flexwire.tap.rehearsal import RehearsalPlan  # noqa: PLC0415 - pytest loads this plug-in in every run
 
         self._do(self._tap.rehearse(RehearsalPlan(release)))
 
@@ -147,7 +147,7 @@ class RunningTap:
         Raises `ArgumentError` for an API that is in no release, and `TapError` if too few frames
         arrive in this time.
         """
-        from flexwire.errors import TapError  # noqa: PLC0415 - pytest always loads this module
+        from flexwire.errors import TapError  # noqa: PLC0415 - pytest loads this plug-in in every run
 
         to_int(at_least, "at_least", least=0)
         names = _names_of(api)
@@ -162,7 +162,7 @@ class RunningTap:
         return [_tapped(frame) for frame in found]
 
     def _read(self, names: frozenset[str] | None) -> list[CapturedMessage]:
-        from flexwire.capture.messages import UnusedBytes, read_messages  # noqa: PLC0415 - pytest always loads this module
+        from flexwire.capture.messages import UnusedBytes, read_messages  # noqa: PLC0415 - pytest loads this plug-in in every run
 
         return [
             frame
@@ -184,8 +184,8 @@ class RunningTap:
 
 
 def _names_of(api: str | None) -> frozenset[str] | None:
-    from flexwire.schema.catalog import catalog  # noqa: PLC0415 - pytest always loads this module
-    from flexwire.tap.frame_filter import parse_api  # noqa: PLC0415 - pytest always loads this module
+    from flexwire.schema.catalog import catalog  # noqa: PLC0415 - pytest loads this plug-in in every run
+    from flexwire.tap.frame_filter import parse_api  # noqa: PLC0415 - pytest loads this plug-in in every run
 
     if api is None:
         return None
@@ -221,10 +221,10 @@ def kafka_tap(tmp_path: Path) -> Iterator[Callable[..., RunningTap]]:
         def start(
             upstream: str | HostPort, *, pretend: str | None = None, **options: Any
         ) -> RunningTap:
-            from flexwire.tap import Tap, TapSecurity  # noqa: PLC0415 - pytest always loads this module
-            from flexwire.tap.fault_rules import FaultPlan  # noqa: PLC0415 - pytest always loads this module
-            from flexwire.tap.rehearsal import RehearsalPlan  # noqa: PLC0415 - pytest always loads this module
-            from flexwire.tap.security import resolve_security  # noqa: PLC0415 - pytest always loads this module
+            from flexwire.tap import Tap, TapSecurity  # noqa: PLC0415 - pytest loads this plug-in in every run
+            from flexwire.tap.fault_rules import FaultPlan  # noqa: PLC0415 - pytest loads this plug-in in every run
+            from flexwire.tap.rehearsal import RehearsalPlan  # noqa: PLC0415 - pytest loads this plug-in in every run
+            from flexwire.tap.security import resolve_security  # noqa: PLC0415 - pytest loads this plug-in in every run
 
             nonlocal count
             count += 1

@@ -40,7 +40,7 @@ class Versions:
     ALL: ClassVar[Versions]
 
     def __post_init__(self) -> None:
-        # The empty set has only one form, so that == means "the same set of versions".
+        # The empty set has only one form, so == means "the same set of versions".
         if self.lowest > self.highest and (self.lowest, self.highest) != (0, -1):
             object.__setattr__(self, "lowest", 0)
             object.__setattr__(self, "highest", -1)

@@ -149,7 +149,7 @@ class ConnectionActivity:
         self.instance_id = self.instance_id or instance_id
 
     def note_errors(self, codes: Sequence[int], api: str, at_us: int) -> None:
-        """Record the error codes in a response, in order; 0 means that there is no error."""
+        """Record the error codes in a response, in order. 0 means that there is no error."""
         codes = [code for code in codes if code != NO_ERROR]
         if codes:
             self.errors += len(codes)
@@ -344,7 +344,7 @@ def _text(instance_id: UUID | None) -> str | None:
 
 
 def _assigned(payload: bytes, request: RequestFrame) -> UUID | None:
-    """Return the client instance id that a response assigns, or None."""
+    """Return the client instance id that a response assigns, or None if it assigns no id."""
     if client_instance_field(request.message_name.removesuffix("Request") + "Response") is None:
         return None
     with suppress(*_UNREADABLE):

@@ -67,7 +67,7 @@ class _GrowingFile:
 
 
 class GrowingCaptures:
-    """Read the captures in some paths repeatedly, while captures grow and new captures appear.
+    """Read the captures in the given paths repeatedly, while captures grow and others appear.
 
     ``paths`` are files, directories and patterns. ``notes`` contains messages for the user: each
     text once per file, and at most 1,000 texts.

@@ -58,7 +58,7 @@ class _GrowingLog:
 
 
 class GrowingRequestLogs:
-    """Read the request logs in some paths repeatedly, while logs grow and new logs begin.
+    """Read the request logs in the given paths repeatedly, while logs grow and new logs begin.
 
     ``paths`` are files, directories and patterns. Times without a zone are in the time zone
     ``zone``. ``notes`` contains messages for the user, with at most 1,000 texts.
@@ -234,7 +234,7 @@ def _unwrapped(log: _GrowingLog, lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def _last_line_end(file: io.FileIO, start: int, stop: int) -> int | None:
-    """Return the end of the last complete line between two offsets, or None without such a line."""
+    """Return the last end of a line between two offsets, or None if no line ends there."""
     while stop > start:
         begin = max(start, stop - _STEP)
         file.seek(begin)

@@ -40,7 +40,7 @@ class ActivitySource(Protocol):
         """Return the messages for the user."""
 
     def read(self, *, must_exist: bool = False) -> Iterator[int]:
-        """Read the new part in portions that take a few seconds; yield the size of each portion.
+        """Read the new part in portions that take a few seconds, and yield each portion's size.
 
         The last portion is smaller than all other portions, and may be 0. Raises the
         `CaptureError` and `StorageError` of the source.

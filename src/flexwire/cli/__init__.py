@@ -10,7 +10,7 @@ commands.
 
 The laws of this package (tests below `tests/`):
 
-- A command imports modules only when it runs; otherwise `flexwire decode` would take a second
+- A command imports modules only when it runs. Otherwise `flexwire decode` would take a second
   (`cli/test_imports.py`, `cli/test_messages.py`).
 - Foreign text never sends a control character to a terminal, and a pipe receives data unchanged
   (`cli/test_terminal.py`, `cli/test_formats.py`).

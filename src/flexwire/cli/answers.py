@@ -80,7 +80,7 @@ def answers(
     *,
     out: str,
     names: tuple[str, ...],
-    format: str,  # noqa: A002 - this is the option's name
+    format: str,  # noqa: A002 - `format` is the option's name
     rows: int,
     reset_plan: Path | None,
     since: str | None,

@@ -233,7 +233,7 @@ def call(
     the command names the error in the answer and on standard error, and exits with 1. It also exits
     with 1 if the answer deviates from Kafka's protocol. In this case, it prints the part that it
     could read, and reports on standard error where the answer deviates.
-    """  # noqa: D301 - click needs the character itself
+    """  # noqa: D301 - click needs a real backspace character
     if sum((message is not None, requests is not None, apis)) != 1:
         raise click.UsageError("give one of MESSAGE, --requests and --apis")
     connection = ConnectionOptions(

@@ -23,7 +23,7 @@ def completion(*, shell: str) -> None:
     eval "$(flexwire completion bash)"       in ~/.bashrc
     eval "$(flexwire completion zsh)"        in ~/.zshrc
     flexwire completion fish | source        in ~/.config/fish/config.fish
-    """  # noqa: D301 - click needs the character itself
+    """  # noqa: D301 - click needs a real backspace character
     from click.shell_completion import get_completion_class
 
     shell_class = get_completion_class(shell)

@@ -100,7 +100,7 @@ def decode(
     flexwire decode --frame request.hex
     flexwire decode --frame response.hex --api Metadata --version 12
     flexwire decode capture.pcapng --frame-number 17
-    """  # noqa: D301 - click needs the character itself
+    """  # noqa: D301 - click needs a real backspace character
     framing = FramingOptions(**framing_values)
     if output is Format.TEXT and (lines or compact):
         raise click.UsageError("--lines and --compact print JSON, so leave out --format text")

@@ -80,7 +80,7 @@ def read_dump(text: str) -> bytes | None:
 
 
 def slip_in_hex(text: str) -> str | None:
-    r"""Return a description of the error in a text that is almost hex, or None.
+    r"""Return a description of the error in a text that is almost hex, or None for other texts.
 
     >>> slip_in_hex("0012 0003\n0000 0O07"), slip_in_hex("0012 0003 0")
     ("'O' in line 2, column 7, is not a hex digit", 'it has an odd number of hex digits, 9')

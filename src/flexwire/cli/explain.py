@@ -98,7 +98,7 @@ def explain(
     flexwire explain --frame response.hex --request request.hex
     flexwire explain capture.pcapng --frame-number 17
     flexwire explain --size 369295616
-    """  # noqa: D301 - click needs the character itself
+    """  # noqa: D301 - click needs a real backspace character
     framing = FramingOptions(**framing_values)
     if size is not None:
         if words or framing.is_asked or version is not None:

@@ -218,7 +218,7 @@ def read_frames(
 def frames_of(
     raw: bytes, notation: Notation, framing: FramingOptions, version: int | str | None
 ) -> list[ShownFrame]:
-    """Return the frames in some bytes. The options determine the kind of the frames."""
+    """Return the frames in the given bytes. The options determine the kind of the frames."""
     if framing.frame_number is not None:
         raise click.UsageError("--frame-number reads a capture, so leave out --lines")
     if not raw:
@@ -238,7 +238,7 @@ def read_frame_bytes(
     has_length: bool = True,
     withheld: bool = False,
 ) -> list[ShownFrame]:
-    """Return the frames in some bytes: requests, or responses to ``request`` or for an ``api``.
+    """Return the requests in the given bytes, or the responses to ``request`` or for an ``api``.
 
     Raises `click.UsageError` if a response for an API has no version, or if a version is given for
     any other frame.

@@ -377,7 +377,7 @@ def read_lines(source: str) -> Iterator[tuple[int, bytes]]:
         yield from _lines_of(standard_input(), "standard input")
         return
     try:
-        with open(source, "rb") as file:  # noqa: PTH123 - this may be any path that the system accepts
+        with open(source, "rb") as file:  # noqa: PTH123 - any path that the system accepts is allowed
             yield from _lines_of(file, source)
     except (OSError, ValueError) as error:
         raise InputError(f"{source}: {getattr(error, 'strerror', None) or error}") from None
@@ -431,7 +431,7 @@ def read_json(source: str) -> Any:
         raw, name = read_standard_input(), "standard input"
     else:
         try:
-            with open(source, "rb") as file:  # noqa: PTH123 - this may be any path that the system accepts
+            with open(source, "rb") as file:  # noqa: PTH123 - any path that the system accepts is allowed
                 raw, name = _bounded(file, source), source
         except (OSError, ValueError) as error:
             raise InputError(f"{short(source)} is neither JSON nor a file: {error}") from None
@@ -530,7 +530,7 @@ def parse_percentage(_: click.Context, __: click.Parameter, text: str | None) ->
     if text is None:
         return None
     number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%", text)
-    if number is None or not 0 < float(number[1]) <= 100:  # noqa: PLR2004  # it is a percentage
+    if number is None or not 0 < float(number[1]) <= 100:  # noqa: PLR2004  # the number is a percentage
         raise click.BadParameter(f"expected a percentage such as 5%, got {text!r}")
     return float(number[1]) / 100
 

@@ -240,14 +240,14 @@ def _all_rows(paths: list[Path], options: DumpOptions) -> Iterator[Row]:
 def _select_rows(
     rows: Iterator[Row], without: tuple[str, ...], *, is_finding: bool
 ) -> Iterator[Row]:
-    """Leave out unwanted parts and, if only findings are wanted, all other rows."""
+    """Leave out unrequested parts and, if only findings were requested, all other rows."""
     if without:
         rows = (row for row in map(partial(_without, without), rows) if row is not None)
     return (row for row in rows if row["type"] == "finding") if is_finding else rows
 
 
 def _without(parts: tuple[str, ...], row: Row) -> Row | None:
-    """Return a row without some parts, or None if nothing remains."""
+    """Return a row without the parts that were not requested, or None if nothing remains."""
     if row["type"] == "batch" and "batches" in parts:
         return None
     if row["type"] == "record":

@@ -91,18 +91,18 @@ class DumpOptions:
 
     @property
     def is_partial(self) -> bool:
-        """True if only a part of a log is wanted.
+        """True if only a part of a log was requested.
 
         In this case, the log is not compared with its indexes.
         """
         return any(part is not None for part in (self.offsets, self.times, self.max_bytes))
 
     def has_offsets(self, first: int, last: int) -> bool:
-        """Return whether an offset from ``first`` to ``last`` is wanted."""
+        """Return whether the requested range contains an offset from ``first`` to ``last``."""
         return self.offsets is None or (first <= self.offsets[1] and last >= self.offsets[0])
 
     def has_record(self, offset: int, timestamp: int) -> bool:
-        """Return whether a record is wanted."""
+        """Return whether a record is in the requested ranges."""
         return self.has_offsets(offset, offset) and (
             self.times is None or self.times[0] <= timestamp <= self.times[1]
         )

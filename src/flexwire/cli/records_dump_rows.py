@@ -442,7 +442,7 @@ def _batch_rows(
 
 
 def _begins_in_time(batch: RecordBatch, options: DumpOptions) -> bool:
-    """Return whether a batch, by its header, may contain a record before the wanted times end."""
+    """Return whether, by its header, a batch may contain a record before the end of the range."""
     if options.times is None or batch.magic != RECORD_BATCH or batch.has_delete_horizon:
         return True
     is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME

@@ -143,7 +143,10 @@ class DumpText:
             yield self._detail(f"header {_content(header['key'])}{kind}", value, None)
 
     def _detail(self, name: str, text: str, size: int | None) -> str:
-        """Return a line. On a terminal, the line is cut if ``size`` gives the full size."""
+        """Return a line.
+
+        On a terminal, a long line is cut if ``size``, the text's full size, is known.
+        """
         if self._width is not None and size is not None:
             room = self._width - len(_DETAIL_INDENT) - len(name) - 1
             tail = f"… {size} bytes"
@@ -193,7 +196,7 @@ class DumpText:
 
 
 def _rest_of_batch(row: Row) -> Iterator[str]:
-    if row["magic"] < 2:  # noqa: PLR2004 - this is the magic of record batches
+    if row["magic"] < 2:  # noqa: PLR2004 - 2 is the magic of record batches
         yield f"magic {row['magic']}"
     if row["compression"] != "none":
         yield row["compression"]

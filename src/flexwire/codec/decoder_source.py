@@ -94,7 +94,7 @@ class _DecoderEmitter(Emitter):
     # The code below writes the values to return.
 
     def _give(self, schema: Schema, head: str, tail: str, separately: str) -> None:
-        """Write the creation and use of an object; ``separately`` is the use on its own line."""
+        """Write the creation and use of an object. ``separately`` is the use on its own line."""
         local_names = {
             field.attribute: self.names.local(field.attribute)
             for field in schema.fields

@@ -51,7 +51,7 @@ def hostile_bytes(message: type[Message], version: int, seed: int) -> HostileByt
     >>> hostile_bytes(message("HeartbeatRequest"), 0, 3).error
     'the message ends here but 1 bytes follow'
     """
-    source = random.Random(seed)  # noqa: S311 - this needs no secret randomness
+    source = random.Random(seed)  # noqa: S311 - test data needs no secret randomness
     seed_of_message = source.getrandbits(32)
     valid = _encoded(message, version, seed_of_message)
     places = [place for place in explain(message, valid, version).annotations if place.length]
@@ -80,7 +80,7 @@ def hostile_kinds(message: type[Message], version: int, seed: int) -> dict[str, 
     >>> list(hostile_kinds(message("HeartbeatRequest"), 0, 3))
     ['cut', 'appended', 'length', 'value', 'flipped', 'version']
     """
-    source = random.Random(seed)  # noqa: S311 - this needs no secret randomness
+    source = random.Random(seed)  # noqa: S311 - test data needs no secret randomness
     valid = _encoded(message, version, source.getrandbits(32))
     places = [place for place in explain(message, valid, version).annotations if place.length]
     source.shuffle(places)
@@ -135,7 +135,7 @@ def _length(data: bytes, annotations: list[Annotation], source: random.Random) -
             written = write_unsigned_varint(number)
             words = "null" if not number else f"{number - 1}"
         else:
-            most = INT16_MAX if width == 2 else INT32_MAX  # noqa: PLR2004 - this is the size of an int16
+            most = INT16_MAX if width == 2 else INT32_MAX  # noqa: PLR2004 - 2 is the size of an int16
             number = source.choice([-1, -2, most, min(most, len(data) - start)])
             written = number.to_bytes(width, "big", signed=True)
             words = "null" if number == -1 else f"{number}"
@@ -153,7 +153,7 @@ def _varint(data: bytes, annotations: list[Annotation], source: random.Random) -
             continue
         start = annotation.offset
         stop = start + _varint_width(data, start)
-        if source.random() < 0.5:  # noqa: PLR2004 - this is a probability
+        if source.random() < 0.5:  # noqa: PLR2004 - the number is a probability
             yield (
                 data[:start] + OVERLONG_VARINT + data[stop:],
                 f"a varint of 6 bytes at {annotation.path}",

@@ -59,7 +59,7 @@ _set_safe: Callable[[UUID, SafeUUID], None] = vars(UUID)["is_safe"].__set__
 _MORE = 1 << GROUP_BITS
 
 
-class Refusal(Exception):  # noqa: N818 - it never leaves the codec, because the reference raises the error
+class Refusal(Exception):  # noqa: N818 - the exception never leaves the codec, because the reference raises the error
     """Unusual input that generated source leaves to the reference executor."""
 
 

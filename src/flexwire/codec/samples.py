@@ -61,7 +61,7 @@ def random_message(
     """
     schema = message.definition.schema(version, encoding)
     floats = (*_FLOATS, math.nan) if nan else _FLOATS
-    source = random.Random(seed)  # noqa: S311 - this needs no secret randomness
+    source = random.Random(seed)  # noqa: S311 - test data needs no secret randomness
     values = _RandomValues(message, source, tagged=tagged, batches=batches, floats=floats)
     sample: M = values.struct(schema)
     return sample
@@ -77,7 +77,7 @@ def filled_message(
     """Return a message in which each field of the version has a value that is not its default.
 
     Arrays have one element. A string is the name of its field, and a number depends only on that
-    name, so that a field has the same value in every version. With ``unknown_tags``, each flexible
+    name, so a field has the same value in every version. With ``unknown_tags``, each flexible
     structure also has two tagged fields that are in no spec. One of these tagged fields is empty.
     The other tagged field has the highest tag that Kafka's Java code writes, which is one below
     the maximum.
@@ -141,13 +141,13 @@ class _RandomValues:
     def struct(self, schema: Schema) -> Any:
         values = {
             field.attribute: None
-            if field.nullable and self._random.random() < 0.25  # noqa: PLR2004 - this is a probability
+            if field.nullable and self._random.random() < 0.25  # noqa: PLR2004 - the number is a probability
             else self._value(field.type)
             for field in schema.fields
             if field.presence is Presence.INLINE
             or (field.presence is Presence.TAGGED and self._random.random() < self._tagged)
         }
-        if self._tagged and schema.flexible and self._random.random() < 0.3:  # noqa: PLR2004 - this is a probability
+        if self._tagged and schema.flexible and self._random.random() < 0.3:  # noqa: PLR2004 - the number is a probability
             highest = HIGHEST_TAG_IN_BUFFER if schema.form is TagForm.BUFFER else HIGHEST_TAG
             values[UNKNOWN_TAGGED_FIELDS] = {
                 self._random.choice([500, 20_000, highest]): self._random.randbytes(5)
@@ -165,7 +165,7 @@ class _RandomValues:
 
     def _scalar(self, kind: Type) -> Any:
         if isinstance(kind, Boolean):
-            return self._random.random() < 0.5  # noqa: PLR2004 - this is a probability
+            return self._random.random() < 0.5  # noqa: PLR2004 - the number is a probability
         if isinstance(kind, Integer):
             return self._integer(kind)
         if isinstance(kind, Uuid):

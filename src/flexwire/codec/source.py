@@ -244,7 +244,7 @@ class GeneratedModule:
             text.splitlines(keepends=True),
             self.filename,
         )
-        exec(compile(text, self.filename, "exec"), self.namespace)  # noqa: S102 - this is our own source
+        exec(compile(text, self.filename, "exec"), self.namespace)  # noqa: S102 - flexwire generated the source
         compiled: Callable[..., Any] = self.namespace[function]
         return compiled
 

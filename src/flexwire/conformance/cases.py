@@ -300,7 +300,7 @@ class RequestWriter:
         return {**self.form, **{name: [] for name in names}}
 
     def long_form(self) -> dict[str, Any] | None:
-        """Return the form with `MANY` elements in each list of names, or None without a list."""
+        """Return the form with `MANY` elements in each list of names, or None for no such form."""
         names = [key for key, value in self.form.items() if _is_list_of_names(value)]
         if not names or self.question.one_only:
             return None

@@ -129,7 +129,7 @@ def _share_state_questions(own: str, topic_id: Learned) -> dict[str, tuple[Quest
 
 
 def _membership_questions(own: str) -> dict[str, tuple[Question, ...]]:
-    # The cluster id in these requests is incorrect, so that no voter is added or removed.
+    # The cluster id in these requests is incorrect, so no voter is added or removed.
     voter: dict[str, Any] = {
         "clusterId": own,
         "voterId": _NOBODYS_NODE,

@@ -59,7 +59,7 @@ def hostile_cases(
 ) -> Iterator[Case]:
     """Yield damaged requests of each API: in its newest version and its newest inflexible version.
 
-    ``correlation_id`` is the id of the first request; each further request has another id.
+    ``correlation_id`` is the id of the first request. Each further request has another id.
     """
     for api_key in sorted(offered):
         if not asking.asks(api_key):

@@ -116,7 +116,7 @@ class CaseResult:
     error_codes: frozenset[int] = frozenset()
 
 
-class _Broken(Exception):  # noqa: N818 - this is not an error, but ends the judging of a case
+class _Broken(Exception):  # noqa: N818 - the exception is no error, but ends the judging of a case
     """An exception that reports a broken rule."""
 
     def __init__(

@@ -48,13 +48,13 @@ class Learned(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A request of an API in some versions: its JSON form, with the fields of all these versions.
+    """A request of an API for a range of versions: its JSON form, with the fields of all versions.
 
     Texts with ``{number}`` are names that do not exist. Separate cases send the form with empty and
     with long lists of such names, unless ``one_only`` contains a reason not to do so. ``is_filter``
-    is true if the answer lists only existing objects, so that it does not have to repeat the names
-    in the request. ``ends_connection`` is true if the broker may read later bytes on the same
-    connection differently. ``writes`` is true if the request changes something, so that the next
+    is true if the answer lists only existing objects, so the answer does not have to repeat the
+    names in the request. ``ends_connection`` is true if the broker may read later bytes on the
+    same connection differently. ``writes`` is true if the request changes something, so the next
     request may get another error code. ``route`` is the broker of the cluster that has to answer.
     Other brokers answer with an error code.
     """

@@ -162,7 +162,7 @@ QUIRKS: Final = (
 
 
 def find_quirk(rule: ConformanceRule, api_name: str, version: int, release: str) -> Quirk | None:
-    """Return the quirk of a release that explains a broken rule, or None."""
+    """Return the quirk of a release that explains a broken rule, or None if no quirk does."""
     return next(
         (
             quirk

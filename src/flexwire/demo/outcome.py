@@ -60,7 +60,7 @@ class OutcomeRecorder:
         """Record a completed step."""
         self._did.append(what)
 
-    def expect(self, truth: bool, failure: str) -> None:  # noqa: FBT001 - this is the condition itself
+    def expect(self, truth: bool, failure: str) -> None:  # noqa: FBT001 - `truth` is the condition to check
         """Record a failure unless the condition is true."""
         if not truth:
             self._failures.append(failure)

@@ -44,7 +44,7 @@ def request_entries(api_key: int) -> tuple[CatalogEntry, ...]:
 @per_catalog
 @cache
 def released_versions(api_key: int) -> Versions:
-    """Return the versions of an API's request that are in any release, possibly none.
+    """Return the versions of an API's request that are in any release. The result may be empty.
 
     >>> released_versions(18)
     Versions('0-5')

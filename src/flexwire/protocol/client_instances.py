@@ -30,7 +30,7 @@ _MOST_WALKED: Final = 1_000
 
 
 def client_instance_id(request: RequestFrame, payload: bytes) -> UUID | None:
-    """Return the client instance id in a request's header or body, or None.
+    """Return the client instance id in a request's header or body, or None if there is no id.
 
     ``payload`` is the payload of the request's frame. The id in the header has priority over the id
     in the body. The result is also None for a body that ends before the id, and for a version that
@@ -42,14 +42,14 @@ def client_instance_id(request: RequestFrame, payload: bytes) -> UUID | None:
 
 
 def header_instance_id(request: RequestFrame) -> UUID | None:
-    """Return the client instance id in a request's header, or None."""
+    """Return the client instance id in a request's header, or None if there is no id."""
     attribute = client_instance_field(HEADER_NAMES[MessageType.REQUEST])
     given: UUID = _NO_ID if attribute is None else getattr(request.header, attribute)
     return given if given != _NO_ID else None
 
 
 def assigned_client_instance_id(response: ResponseFrame, payload: bytes) -> UUID | None:
-    """Return the client instance id that a response assigns to its client, or None.
+    """Return the client instance id that a response assigns, or None if it assigns no id.
 
     ``payload`` is the payload of the response's frame. The result is also None for a body that ends
     before the id.
@@ -60,7 +60,7 @@ def assigned_client_instance_id(response: ResponseFrame, payload: bytes) -> UUID
 @per_catalog
 @cache
 def client_instance_field(name: str) -> str | None:
-    """Return the attribute of a message that contains its client's instance id, or None.
+    """Return the attribute that contains the client instance id, or None if there is none.
 
     ``name`` is the name of a message or a header in the catalog. Only fields outside structures are
     considered.

@@ -85,7 +85,7 @@ def known_names(kind: ConfiguredKind, release: str) -> frozenset[str]:
 
 @cache
 def find_removal(kind: ConfiguredKind, name: str, release: str) -> RemovedConfiguration | None:
-    """Return the removal of a configuration that an older release knew, or None.
+    """Return the removal of a configuration up to a release, or None if it was not removed.
 
     The result is None for a name that is in no known release, because a plug-in may have this name.
 

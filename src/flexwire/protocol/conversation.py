@@ -114,12 +114,12 @@ class Turn(NamedTuple):
     """The role of a frame in its conversation.
 
     The ``kind`` "token" is a frame of a SASL exchange, from the client or the broker, which is
-    never decoded. "unread" is a frame that could not be decoded, or is damaged; ``error`` is the
-    reason. ``request`` is the request itself, or the request that a response answers. ``request``
-    is None if no such request is waiting. ``pair`` is the number that a request and its response
-    share, or None for a request that expects no response. A damaged frame also has ``request``,
-    ``correlation_id`` and ``pair`` if its header can be read. ``is_guarded`` is true if bytes that
-    do not decode may be a credential (`Authentication`).
+    never decoded. "unread" is a frame that could not be decoded, or is damaged. ``error`` is then
+    the reason. ``request`` is the request itself, or the request that a response answers.
+    ``request`` is None if no such request is waiting. ``pair`` is the number that a request and
+    its response share, or None for a request that expects no response. A damaged frame also has
+    ``request``, ``correlation_id`` and ``pair`` if its header can be read. ``is_guarded`` is true
+    if bytes that do not decode may be a credential (`Authentication`).
     """
 
     kind: Literal["request", "response", "token", "unread"]

@@ -212,7 +212,7 @@ class _Structure(NamedTuple):
     # after an error.
     errors: tuple[str, ...]
     data: dict[str, bytes | str | None]
-    # The attributes that identify a topic, or None.
+    # The attributes that identify a topic, each None if the structure lacks it.
     topic: str | None
     topic_id: str | None
 
@@ -247,7 +247,7 @@ class _Layout:
                 kind = schema.by_attribute[field.attribute].type
                 inner = kind.element if isinstance(kind, ArrayType) else kind
                 inner = inner.schema if isinstance(inner, NullableStruct) else inner
-                assert isinstance(inner, Schema)  # noqa: S101 - guaranteed by the spec
+                assert isinstance(inner, Schema)  # noqa: S101 - the spec guarantees this type
                 self._see(field.type.name, inner, specs)
 
     def is_nullable(self, structure: str, field: FieldSpec) -> bool:

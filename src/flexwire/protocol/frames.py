@@ -1,7 +1,7 @@
 """Frames on a connection: an int32 length, followed by that number of payload bytes.
 
-This module is for bytes that arrive in order and without gaps, as from a socket. In a capture some
-bytes may be missing; `flexwire.capture.reassembly.framing` then finds the frames again.
+This module is for bytes that arrive in order and without gaps, as from a socket. In a capture,
+bytes may be missing. In this case `flexwire.capture.reassembly.framing` finds the frames again.
 """
 
 from __future__ import annotations

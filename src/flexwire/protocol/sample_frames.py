@@ -58,7 +58,7 @@ def hostile_frame(message_class: type[Message], version: int, seed: int) -> Host
     >>> hostile_frame(message("HeartbeatRequest"), 4, 2).damage
     "the frame's length is -1 instead of 179"
     """
-    source = random.Random(seed)  # noqa: S311 - these numbers need not be secret
+    source = random.Random(seed)  # noqa: S311 - test data needs no secret randomness
     seed_of_frame = source.getrandbits(32)
     header, header_version = _header(message_class, version, seed_of_frame)
     if source.random() < _BODIES:

@@ -376,7 +376,7 @@ def use_packed_catalog(packed: PackedCatalog | None) -> None:
         return
     place, archive_bytes = packed
     # This import takes 10 ms, and most processes use the bundled catalog.
-    import zipfile  # noqa: PLC0415 - it is seldom needed
+    import zipfile  # noqa: PLC0415 - the module is seldom needed
 
     archive = zipfile.ZipFile(io.BytesIO(archive_bytes))
     archive.filename = place
@@ -411,7 +411,7 @@ def bundled_catalog() -> Catalog:
     if beside.is_dir():
         return Catalog(beside, bundled=True)
     # This import takes 5 ms, as long as reading the index.
-    from importlib.resources import files  # noqa: PLC0415 - it is seldom needed
+    from importlib.resources import files  # noqa: PLC0415 - the module is seldom needed
 
     return Catalog(files("flexwire.schema") / "bundled", bundled=True)
 
@@ -473,7 +473,7 @@ class Catalog:
         return "" if self.packed is None else hashlib.sha256(self.packed[1]).hexdigest()
 
     def _pack(self) -> bytes:
-        import zipfile  # noqa: PLC0415 - it is seldom needed, as in `use_packed_catalog`
+        import zipfile  # noqa: PLC0415 - the module is seldom needed, as in `use_packed_catalog`
 
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -549,7 +549,7 @@ class Catalog:
     def by_api_key(
         self,
         api_key: int,
-        type: MessageType,  # noqa: A002 - this is the word in specs
+        type: MessageType,  # noqa: A002 - `type` is the word in specs
         version: int | None = None,
     ) -> CatalogEntry:
         """Return the request or response with an api key, under its newest name.
@@ -588,7 +588,7 @@ def _nearest(word: str, words: Sequence[str]) -> str:
     suggestions = [lowered[name] for name in close] or _of_stem(word, words)
     if suggestions:
         return f"did you mean {' or '.join(suggestions)}?"
-    if len(words) <= 20:  # noqa: PLR2004 - a person can read this many at a glance
+    if len(words) <= 20:  # noqa: PLR2004 - a reader can scan 20 names at a glance
         return f"there are {', '.join(words)}"
     return "see 'flexwire schema list'"
 

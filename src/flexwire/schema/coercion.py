@@ -85,7 +85,10 @@ class Members:
         return _near(key, keys)
 
     def scalar(self, key: str) -> JsonScalar | None:
-        """Return the value of a member, or None. An object or array is an error."""
+        """Return the value of a member, or None if the member is absent.
+
+        An object or array is an error.
+        """
         node = self._nodes.get(key)
         if node is None or isinstance(node, JsonScalar):
             return node

@@ -48,7 +48,7 @@ def header_versions(
     """Return the header versions of a request or response.
 
     ``flexible`` contains the flexible versions of the message. ``written`` is the value of the key
-    ``headerVersions`` in its spec, or None without this key.
+    ``headerVersions`` in its spec, or None if the spec lacks this key.
 
     >>> str(header_versions(MessageType.RESPONSE, 18, Versions.parse("3+")))
     '0 in 0+'

@@ -197,7 +197,7 @@ class History:
 
 
 def _only(read: Collection[str], layouts: Iterable[set[str]]) -> bool:
-    """Return whether some layout is used only by releases in ``read``."""
+    """Return whether any layout is used only by releases in ``read``."""
     return any(having <= set(read) for having in layouts)
 
 

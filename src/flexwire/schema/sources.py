@@ -181,7 +181,7 @@ def _gradle(root: Path) -> bytes:
 
 
 def _version_in(properties: bytes) -> str:
-    r"""Return the version in a source tree's properties, or "" without a version.
+    r"""Return the version in a source tree's properties, or "" if they contain no version.
 
     >>> _version_in(b"group=org.apache.kafka\nversion=4.5.0-SNAPSHOT\n")
     '4.5.0-SNAPSHOT'

@@ -132,7 +132,7 @@ class FieldType:
         return f"[]{self.name}" if self.is_array else self.name
 
 
-# The names that every message class already uses, so that fields cannot have them.
+# The names that every message class already uses. Fields cannot have these names.
 _TAKEN = frozenset(
     {
         "decode",
@@ -159,8 +159,9 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 class FieldSpec:
     """A single field of a message spec.
 
-    ``default`` is the text in the spec, or "" without a default. ``flexible_versions`` is the
-    field's own override, or None. The source is the list of keys in KIP-482's JSON specs.
+    ``default`` is the text in the spec, or "" if the field has no default. ``flexible_versions``
+    is the field's own override, or None if the field has no override. The source is the list of
+    keys in KIP-482's JSON specs.
     """
 
     name: str

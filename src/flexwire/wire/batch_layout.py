@@ -105,7 +105,7 @@ def crc32c(data: bytes | bytearray | memoryview) -> int:
 
 
 def extend_crc32c(crc: int, data: bytes | bytearray | memoryview) -> int:
-    """Return the crc-32c of some bytes and the bytes after them, from the crc of the first bytes.
+    """Return the crc-32c of earlier and new bytes together, given the crc of the earlier bytes.
 
     >>> extend_crc32c(crc32c(b"12345"), b"6789") == crc32c(b"123456789")
     True

@@ -70,27 +70,27 @@ class TaggedFields(types.Type):
         return (self.name, self.form, fields)
 
 
-def CompactArray(name: str, element: Type) -> Field:  # noqa: N802 - the KIP's class name
+def CompactArray(name: str, element: Type) -> Field:  # noqa: N802 - a class name in KIP-482
     """A field of type `CompactArrayOf`."""
     return Field(name, types.CompactArrayOf(element))
 
 
-def CompactString(name: str) -> Field:  # noqa: N802 - the KIP's class name
+def CompactString(name: str) -> Field:  # noqa: N802 - a class name in KIP-482
     """A field of type COMPACT_STRING."""
     return Field(name, types.COMPACT_STRING)
 
 
-def CompactNullableString(name: str) -> Field:  # noqa: N802 - the KIP's class name
+def CompactNullableString(name: str) -> Field:  # noqa: N802 - a class name in KIP-482
     """A field of type COMPACT_NULLABLE_STRING."""
     return Field(name, types.COMPACT_NULLABLE_STRING)
 
 
-def CompactBytes(name: str) -> Field:  # noqa: N802 - the KIP's class name
+def CompactBytes(name: str) -> Field:  # noqa: N802 - a class name in KIP-482
     """A field of type COMPACT_BYTES."""
     return Field(name, types.COMPACT_BYTES)
 
 
-def CompactNullableBytes(name: str) -> Field:  # noqa: N802 - the KIP's class name
+def CompactNullableBytes(name: str) -> Field:  # noqa: N802 - a class name in KIP-482
     """A field of type COMPACT_NULLABLE_BYTES."""
     return Field(name, types.COMPACT_NULLABLE_BYTES)
 
@@ -100,7 +100,7 @@ def TagSection(fields: Mapping[int, Field] | None = None) -> Field:  # noqa: N80
     return TaggedFieldsSection(fields, TagForm.INTERLEAVED)
 
 
-def TaggedFieldsSection(  # noqa: N802 - the KIP's class name
+def TaggedFieldsSection(  # noqa: N802 - a class name in KIP-482
     fields: Mapping[int, Field] | None = None, form: TagForm = TagForm.SECTION
 ) -> Field:
     """The field of type `TaggedFields` at the end of a structure, which may be missing."""

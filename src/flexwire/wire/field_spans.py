@@ -217,7 +217,7 @@ class Replacement(NamedTuple):
 
 
 def replace_fields(data: bytes, replacements: Iterable[Replacement]) -> bytes:
-    """Return ``data`` with new values in some fields. All other bytes remain the same.
+    """Return ``data`` with new values in the given fields. All other bytes remain the same.
 
     The sizes of the tagged fields around the changed fields are adapted. Tagged fields must be in
     tag sections (`TagForm.SECTION`), as in every released message. Raises `EncodeError` for values

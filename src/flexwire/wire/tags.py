@@ -253,7 +253,7 @@ def _read_count(reader: Reader, header_bytes: int) -> int:
     start = reader.position
     count = reader.read_unsigned_varint()
     if reader.lenient and count > HIGHEST_TAG:
-        # Java reads an int32, and counts up to it.
+        # Java reads the count as an int32, so a higher number is negative and no field is read.
         count = 0
     reader.annotate(start, "tagged field count", count)
     if header_bytes * count > reader.remaining:

@@ -392,7 +392,7 @@ class ArrayType(_Sized):
         return 1 if self.compact else 4
 
 
-def ArrayOf(element: Type, *, nullable: bool = False) -> ArrayType:  # noqa: N802 - the KIP's class name
+def ArrayOf(element: Type, *, nullable: bool = False) -> ArrayType:  # noqa: N802 - a class name in KIP-482
     """An array with a fixed int32 length."""
     return ArrayType(element=_of_some_bytes(element), nullable=nullable)
 

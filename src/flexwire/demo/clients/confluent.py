@@ -170,7 +170,7 @@ def _transact(ledger: OutcomeRecorder, config: _Config) -> None:
         ledger.expect(not refused, f"ledger: {'; '.join(sorted(set(refused)))}")
         if number == 1:
             _send_offsets(producer, config)
-        if number < 2:  # noqa: PLR2004 - not the last of the three
+        if number < 2:  # noqa: PLR2004 - every transaction except the third
             producer.commit_transaction(_SECONDS)
         else:
             producer.abort_transaction(_SECONDS)

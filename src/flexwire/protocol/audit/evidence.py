@@ -129,7 +129,7 @@ _NUMBER, _UNNUMBERED = re.compile(r"\d+"), 1_000_000
 @per_catalog
 @cache
 def read_versions(api_key: int, release: str) -> Versions:
-    """Return the request versions that a broker of exactly this release reads, possibly none.
+    """Return the request versions that a broker of exactly this release reads, if there are any.
 
     A broker may advertise more versions than it reads: 4.x advertises Produce from 0, and reads it
     from 3.
@@ -349,7 +349,7 @@ def _has_clients_listener(entry: CatalogEntry) -> bool:
 
 
 def listeners_of(entry: CatalogEntry) -> tuple[str, ...]:
-    """Return the listeners of a request in the newest release that reads it, possibly none.
+    """Return the listeners of a request in the newest release that reads it, if there are any.
 
     4.x still contains the specs of removed requests. A preview counts only if no final release
     reads the request.

@@ -109,7 +109,7 @@ _THREE_DIGITS, _ROUNDED_UP = 100, 0.9995
 def judge(
     party: Party, conduct: Conduct, release: str, *, brokers: Sequence[str] = ()
 ) -> list[ClientFinding]:
-    """Return a release's verdicts about a client, the most serious first; at least one.
+    """Return a release's verdicts about a client: at least one, the most serious first.
 
     ``brokers`` contains the possible releases of the captured brokers. ``brokers`` is empty if
     these releases are unknown. Raises `UnknownMessageError` for a release that is not in the
@@ -212,7 +212,7 @@ def _about_versions(
 def classify(
     party: Party, use: Use, release: str, brokers: Sequence[str] = ()
 ) -> UseVerdict | None:
-    """Return the verdict on a client's use of a version on a release, or None without a problem."""
+    """Return a release's verdict on a client's use of a version, or None if nothing is wrong."""
     is_asking = use.api_key == api_key_of(NEGOTIATES)
     if is_asking or use.version in stable_versions(use.api_key, release):
         return None

@@ -42,9 +42,10 @@ Kafka."""
 class VersionChoice(Enum):
     """The versions in which messages are compared.
 
-    SENT compares each message in its own version, but the newest version of the old specs with the
-    newest version of the new specs. NEWEST compares each message in the newest version of both
-    sides. UPGRADE compares each message as sent with the newest version of the new side.
+    SENT compares each message in its own version, except that the newest version of the old specs
+    is compared with the newest version of the new specs. NEWEST compares each message in the
+    newest version of both sides. UPGRADE compares each message as sent with the newest version of
+    the new side.
     """
 
     SENT = "sent"

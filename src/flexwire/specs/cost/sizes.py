@@ -65,7 +65,7 @@ class Sizes:
 
     @property
     def median(self) -> float:
-        """The middle size, the mean of the two middle sizes, or 0 if there are no sizes."""
+        """The median of the sizes, or 0 if there are no sizes."""
         count = self.count
         both = self._at((count - 1) // 2) + self._at(count // 2)
         return both / 2 if both % 2 else both // 2

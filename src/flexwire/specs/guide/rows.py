@@ -162,7 +162,9 @@ StepKind = Literal["same", "changed", "added", "removed"]
 
 @dataclass(frozen=True, slots=True)
 class RowStep:
-    """The change of a field. ``old`` and ``new`` are its positions. A missing field has None.
+    """The change of a field.
+
+    ``old`` and ``new`` are the field's positions, or None where the field is missing.
 
     ``aspects`` contains the `ASPECTS` that changed. A field that moved counts as removed and added.
     """

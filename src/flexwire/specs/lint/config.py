@@ -153,7 +153,7 @@ def rules_named(name: str, where: str = "", of: Ruleset = LINT) -> frozenset[str
 
 
 def _table(path: Path) -> dict[str, Any] | None:
-    """Return the file's table, or flexwire's part of `pyproject.toml`, or None without one."""
+    """Return the file's table, or flexwire's part of `pyproject.toml` (None if it is missing)."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -28,7 +28,9 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\w.+-]+')
 
 
 def to_text(report: Report, width: int | None = None, *, colour: bool = False) -> str:
-    """Return the report as a string. ``width`` is the terminal's width or None.
+    """Return the report as a string.
+
+    ``width`` is the terminal's width, or None without a terminal.
 
     Without a terminal, every finding begins with a single line that contains everything.
     """

@@ -120,7 +120,7 @@ def to_kind(value: object, name: str, kind: type[T]) -> T:
 
 
 def iso_time(text: str) -> datetime | None:
-    """Return the time in an ISO 8601 text, in UTC if it has no zone, or None for any other text.
+    """Return the time in an ISO 8601 text, or None for any other text. The default zone is UTC.
 
     >>> iso_time("2026-11-22T10:00")
     datetime.datetime(2026, 11, 22, 10, 0, tzinfo=datetime.timezone.utc)

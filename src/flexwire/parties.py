@@ -25,7 +25,7 @@ AuditVerdict = Literal[
 """The effects of a release on a party, the most serious first.
 
 The verdict "will do nothing" means a setting that the release accepts without effect. "not judged"
-means a broker or a controller.
+is the verdict on every broker and controller.
 """
 
 VERDICTS: tuple[AuditVerdict, ...] = get_args(AuditVerdict)

@@ -18,8 +18,9 @@ The laws of this package (tests below `tests/`):
 
 - If an input is read in parts, the list is the same as if it is read in one part
   (`activity/test_growing.py`, `activity/test_logged.py`).
-- Sums are equal to the sums of `flexwire.capture.messages`, and to the sums of a log's lines
-  (`activity/test_activity.py`, `activity/test_logged.py`).
+- The sums of a capture equal the sums over its messages (`flexwire.capture.messages`), and the
+  sums of a log equal the sums over its lines (`activity/test_activity.py`,
+  `activity/test_logged.py`).
 - Memory is limited: there are limits for the number of connections, and for the topics and waiting
   requests of each connection. Omitted items are counted (`activity/test_activity.py`).
 - A connection is listed only if some of its bytes decode as Kafka, because the bytes of other

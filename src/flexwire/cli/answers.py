@@ -137,8 +137,8 @@ def answers(
 
 
 def _print_all(results: list[AnswerResult], most: int, *, are_named: bool) -> None:
-    # If all answers were requested, most of them may be empty. A single answer that was requested
-    # by name prints a note when it is empty.
+    # If all answers were requested, most of them may be empty. If a single answer was requested by
+    # name and is empty, a note is printed.
     empty = [] if are_named else [result.answer.name for result in results if not result.count]
     for result in results:
         if result.answer.name not in empty:

@@ -201,7 +201,10 @@ def _first(command: click.Command) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Yield the paragraphs of a help text. Paragraphs that click does not wrap keep their lines."""
+    """Yield the paragraphs of a help text.
+
+    Paragraphs that click does not wrap keep their line breaks.
+    """
     for paragraph in re.split(r"\n\s*\n", text.strip()):
         if paragraph.lstrip().startswith(_SHOWN_AS_IS):
             lines = paragraph.lstrip().removeprefix(_SHOWN_AS_IS).strip("\n").splitlines()

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 def limit_cpu_time(seconds: float, subject: str) -> Iterator[None]:
     """Limit the CPU time of a block to ``seconds``.
 
-    Raise `CallError` about ``subject`` at the limit.
+    Raise `CallError` about ``subject`` when the limit is reached.
 
     Waiting does not count, because each wait has its own limit. The limit works only in the
     main thread, and only on systems with such timers (POSIX). On other systems there is no limit.

@@ -168,7 +168,7 @@ def tell(error: FlexwireError) -> str:
 
 
 def system_error_text(error: OSError) -> str:
-    """Return the text of a system error: the file first, and no error number.
+    """Return a system error's text, which begins with the file and contains no error number.
 
     >>> system_error_text(PermissionError(13, "Permission denied", "out/index.html"))
     'out/index.html: Permission denied'

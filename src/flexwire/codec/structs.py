@@ -187,7 +187,7 @@ class ClassBuilder:
         self.source = served.specs[0][0].source or served.name
         self.fields = served.fields
         self.classes: dict[str, type[MessageStruct]] = {}
-        # The number of objects of which a structure's default object consists.
+        # The number of objects in a structure's default object, including the object itself.
         self.sizes: dict[str, int] = {}
 
     def build(self, base: type[MessageStruct]) -> dict[str, type[MessageStruct]]:

@@ -70,7 +70,7 @@ class CaseOutcome:
 
     @property
     def told(self) -> str:
-        """A description of how the exchange ended, or "" if a response came."""
+        """A description of how the exchange ended, or "" if a response arrived."""
         words = self.ending.value if self.ending else ""
         return f"{words}: {self.detail}" if self.detail else words
 
@@ -246,7 +246,7 @@ def _judge_answer(result: CaseResult, release: str, plain: CaseResult | None) ->
 
 
 def _remark_on(case: Case, codes: frozenset[int]) -> str:
-    """Return a remark on error codes that Apache Kafka did not return in flexwire's runs, or ""."""
+    """Return a remark on error codes that Kafka never returned in flexwire's runs, if any."""
     unseen = codes - RETRIABLE - SEEN_CODES.get(case.api_name, frozenset())
     if not unseen:
         return ""

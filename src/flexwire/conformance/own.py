@@ -206,7 +206,10 @@ class OwnThings(Closeable):
             yield f"transactional id {self._asking.own}: {_FORGOTTEN}"
 
     def _removed(self, removal: Removal) -> str:
-        """Send the request that removes an object. Return why the object remains, or ""."""
+        """Send the request that removes an object.
+
+        Return the reason why the object remains, or "" if it was removed.
+        """
         form = filled(removal.form, known=self.known)
         while True:
             try:

@@ -70,9 +70,8 @@ def import_specs(
     (``<release>/<module>/*.json``). ``release`` is the release of all sources. Without
     ``release``, the jar, the source tree or the directory determines the release. With
     ``preview``, ``-preview`` is added to a name that would be final. A module that is read
-    replaces the same module of this release in ``base``. Releases in ``drop`` are left out. Files
-    that an earlier import wrote and this import does not write are removed. No other files are
-    removed.
+    replaces the same module of this release in ``base``. Releases in ``drop`` are left out. An old
+    file is removed only if an earlier import wrote it and this import does not.
 
     Raises `SpecError` for a file that is not a spec, and `UnknownMessageError` for an unknown
     release in ``drop``. In these cases nothing is written.

@@ -93,7 +93,7 @@ class ViewedCapture:
 
     @property
     def summary(self) -> str:
-        """A sentence with the number of frames that were read, and of those that are not shown."""
+        """A sentence with the number of frames that were read and the number of hidden frames."""
         parts = [
             f"{plural(len(self.rows), 'frame')} on {plural(len(self.connections), 'connection')}"
         ]

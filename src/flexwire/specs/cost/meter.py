@@ -223,7 +223,7 @@ class CostMeter:
         self._measure(sent, plan, value, sizes)
 
     def leave_out(self, what: str, reason: str, size: int, example: str = "") -> None:
-        """Count something that is not compared."""
+        """Count messages or bytes that are not compared."""
         key = (what, reason)
         if key not in self.uncompared and len(self.uncompared) >= DIFFERENT_REASONS:
             key = _FURTHER

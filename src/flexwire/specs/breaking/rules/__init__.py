@@ -1,1 +1,1 @@
-"""The rules, one in each file. The docstring of a file is the rule's page."""
+"""The rules about breaking changes, one in each file. A file's docstring is the rule's page."""

@@ -1,4 +1,7 @@
-"""The lint rules, one per file. The file's name is the rule's id, and its docstring is the page."""
+"""The lint rules, one per file.
+
+A file's name is the rule's id, and the file's docstring is the rule's page.
+"""
 
 from __future__ import annotations
 

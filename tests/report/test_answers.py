@@ -77,7 +77,7 @@ def test_an_answer_has_a_question_a_meaning_advice_a_picture_and_a_table() -> No
     assert bars.startswith(f"Bytes of keys and values, 2 of 935 rows: {EVIL} \u00b7 a, b 3.00 kB; ")
     # An unknown value is not part of a label.
     assert bars.endswith("; not known 1.00 kB.")
-    assert times.startswith("Requests over time, at 3 moments; most at 2026-10-28 ")
+    assert times.startswith("Requests over time, at 3 moments; peak at 2026-10-28 ")
     # Words, and not only colours, distinguish the parts.
     assert "Bytes of keys and values Keys Values" in words
     assert {"#answer-who_sends", "#answer-when", "#answer-slow_ones"} <= {*page().values("href")}

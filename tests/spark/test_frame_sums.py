@@ -282,7 +282,7 @@ def test_each_frame_counts_where_it_belongs() -> None:
 
 
 def test_sums_over_other_slices_do_not_merge() -> None:
-    with pytest.raises(ValueError, match="slices of the same length"):
+    with pytest.raises(ValueError, match="slices of the same width"):
         FrameSums(1000).merge(FrameSums(2000))
 
 

@@ -260,7 +260,10 @@ def _types_of(columns: Any) -> list[tuple[str, str]]:
         ("client_id,team\na,b\na,b,c\n", ":3: expected a client id and its team, got 'a,b,c'"),
         ("client_id,team\na, \n", ":2: expected a client id and its team, got 'a, '"),
         ("client_id,team\na,b\n\na,c\n", ":4: expected one team for 'a', got 'b' and 'c'"),
-        ('client_id,team\n"a,b\n', ": expected a CSV of labels, got unexpected end of data"),
+        (
+            'client_id,team\n"a,b\n',
+            ": cannot be read as a CSV file of labels: unexpected end of data",
+        ),
     ],
 )
 def test_labels_that_do_not_read_say_where(tmp_path: Path, text: str, reason: str) -> None:

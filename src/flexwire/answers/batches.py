@@ -56,7 +56,8 @@ COLUMNS: Final = (
     Column("bytes", pa.int64(), "the total size of the batches in bytes, as sent",
            heading="Bytes"),
     Column("mean_batch_bytes", pa.float64(), "the mean size of a batch", heading="Mean"),
-    Column("p50_batch_bytes", pa.int64(), "the median size: half of the batches are no larger",
+    Column("p50_batch_bytes", pa.int64(),
+           "the median size: half of the batches have at most this size",
            heading="Half up to"),
     Column("max_batch_bytes", pa.int64(), "the size of the largest batch", heading="Largest"),
 )  # fmt: skip
@@ -119,9 +120,9 @@ ANSWER: Final = Answer(
     name="batches",
     place=50,
     question="Which codec does each client use, and how large are its batches?",
-    meaning="Record batches by client, topic and codec, with their sizes as sent. Produced batches "
-    "show the "
-    "settings of the producer, and fetched batches show the log of the broker.",
+    meaning="Record batches by client, topic and codec, with their sizes as sent. The settings of "
+    "the producer determine the codec and size of a produced batch. A fetched batch is stored in "
+    "the log of the broker as it was sent.",
     advice="Start with clients that produce many small batches: raise linger.ms and batch.size. "
     "If the codec is none, set compression.type. The answer savings measures how much disk space "
     "these settings would save.",

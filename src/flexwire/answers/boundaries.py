@@ -88,7 +88,7 @@ def _cut(connections: DataFrame) -> DataFrame:
 
 
 def _counted(cut: DataFrame, frames: DataFrame) -> DataFrame:
-    """Return how many items were cut between each two successive analyses."""
+    """Return how many items were cut between each pair of successive analyses."""
     is_request = F.col("direction") == "request"
     counted = frames.groupBy(*connection_key(frames.columns)).agg(
         F.count_if(is_request & ~F.col("answered")).alias("unanswered"),
@@ -138,8 +138,9 @@ ANSWER: Final = Answer(
     place=170,
     question="Which connections were cut between two analyses?",
     meaning=(
-        "Connections that continue from one analysis to the next, with the number of requests, "
-        "responses and frames that were cut apart. This answer has rows only for tables that grow."
+        "Connections that continue from one analysis to the next, with the numbers of requests "
+        "and responses that were separated, and the bytes of frames that were cut. This answer has "
+        "rows only if several analyses were appended to the same tables."
     ),
     advice=(
         "If a run of `analyze --append` cannot continue the connections of the previous run, the "

@@ -116,7 +116,7 @@ def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _without_records(rows: DataFrame) -> DataFrame:
-    """Return batches that contain no records to read."""
+    """Return a row for each batch whose records could not be read."""
     return rows.select(
         *("topic", "source", "partition", "timestamp"),
         F.lit(0).cast("bigint").alias("bytes"),

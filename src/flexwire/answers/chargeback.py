@@ -55,8 +55,8 @@ COLUMNS: Final = (
     ),
     Column(
         "requests", pa.int64(),
-           "the number of requests that carry records of the topic in the request or in the "
-           "response; in a row without a topic, the number of requests that carry no records",
+           "the number of requests that carry records of the topic, or whose responses do; in a "
+           "row without a topic, the number of requests without records in either message",
     heading="Requests",
 ),
     Column("sent_bytes", pa.int64(), "bytes that the client sent", _NOT_SAID, heading="Sent"),
@@ -164,7 +164,7 @@ def _total(parts: DataFrame, tables: AnalysisTables, labels: Labels) -> DataFram
 
 
 def _known_sum(numbers: SparkColumn) -> SparkColumn:
-    """Return the sum of numbers, or null if any is null, because the sum would be too low."""
+    """Return the sum of numbers, or null if any number is null: the sum would be too low."""
     return F.when(F.bool_and(numbers.isNotNull()), F.sum(numbers))
 
 
@@ -255,7 +255,7 @@ def _by_topic(carried: DataFrame, frames: DataFrame) -> list[DataFrame]:
 
 
 def labelled_chargeback(path: str | Path) -> Ask:
-    """Return the function that `analyze` calls with a file of labels. The file is read now."""
+    """Read a file of labels, and return the function that `analyze` calls with these labels."""
     return partial(chargeback, labels=read_labels(path))
 
 

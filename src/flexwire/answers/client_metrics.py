@@ -124,7 +124,7 @@ def metric_points(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _points(tables: AnalysisTables) -> DataFrame | None:
-    """Return the points, with the instance id of their push or, without one, its connection."""
+    """Return the points with the instance id of their push, or, without an id, the connection."""
     table = tables.message(PUSHES)
     if table is None:
         return None
@@ -268,9 +268,9 @@ def _rows(push: dict[str, Any]) -> list[dict[str, Any]]:
 ANSWER: Final = Answer(
     name="client_metrics",
     place=150,
-    question="What do clients measure and push to brokers?",
-    meaning="Each metric that clients push (KIP-714), by client. A row adds up all attributes of "
-    "the metric.",
+    question="Which metrics do clients push to brokers?",
+    meaning="Each metric that clients push (KIP-714), by client. Each row combines "
+    "the values of the metric for all of its attributes.",
     advice="Look for clients whose latencies or error rates are much higher than those of other "
     "clients.",
     row="a client and metric",

@@ -137,9 +137,8 @@ COLUMNS = (
            "if the last change was before the snapshot that the state begins with",
            heading="Changed"),
     Column("last_in_isr", pa.int64(),
-           "partitions whose ISR has no other broker, or whose ISR is empty and whose eligible "
-           "leader replicas include no other broker: any other replica may lack acknowledged "
-           "records",
+           "partitions for which no other broker is in the ISR or, if the ISR is empty, among "
+           "the eligible leader replicas; any other replica may lack acknowledged records",
            heading="Last in the ISR"),
 )  # fmt: skip
 

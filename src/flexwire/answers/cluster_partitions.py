@@ -88,7 +88,7 @@ def cluster_partitions(tables: AnalysisTables) -> DataFrame | None:
 
 
 def with_min_isr(placed: DataFrame, state: ClusterState) -> DataFrame:
-    """Add min.insync.replicas to partitions, and compare it with their ISR where it is known."""
+    """Add min.insync.replicas to partitions, and compare known values with the ISR."""
     with_settings = with_effective(placed, state, _MIN_ISR)
     # A leader never requires more in-sync replicas than there are replicas.
     setting = F.expr("try_cast(value as int)")

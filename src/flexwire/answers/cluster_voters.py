@@ -56,7 +56,7 @@ VIEW_COLUMNS: Final = (
     Column(
         "said_by",
         pa.string(),
-        f'"{KRAFT_VOTERS}"; for static voters "{LEADER_CHANGE}", the voters of the last leader',
+        f'the record with the voters: "{KRAFT_VOTERS}", or "{LEADER_CHANGE}" for static voters',
         "if the kraft.version is unknown",
     ),
     Column(

@@ -414,7 +414,7 @@ def _has_user_data(assignment: bytes) -> bool | None:
 
 
 def _keep_some_assignments(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield rows with one assignment of each kind, which `read_assignments` tells apart."""
+    """Yield rows with one assignment of each kind that `read_assignments` distinguishes."""
     begin_task()
     place = _SUMS.get_field_index("assignments")
     for batch in batches:
@@ -442,12 +442,13 @@ ANSWER: Final = Answer(
     meaning=(
         "A verdict on whether each group can move to the consumer protocol (KIP-848). Beginning "
         "with Kafka 5.0, Java's KafkaConsumer will use this protocol by default. No other client "
-        "will use this protocol by default. The traffic shows neither the policy, limits and "
-        "assignors of the broker nor subscriptions by pattern."
+        "will use this protocol by default. The traffic does not show the broker's migration "
+        "policy, its limits and its assignors. It also does not show which members subscribe by "
+        "pattern."
     ),
     advice="Begin with the groups that are blocked. Before you upgrade the clients of a group to "
-    "Kafka 5.0, do what the row of the group says under 'What to do'. To keep a Java consumer on "
-    "the classic protocol, set group.protocol=classic.",
+    "Kafka 5.0, follow the advice in the group's row, under 'What to do'. To keep a Java consumer "
+    "on the classic protocol, set group.protocol=classic.",
     row="a group",
     columns=COLUMNS,
     order=("verdict", "group_id"),

@@ -54,7 +54,8 @@ COLUMNS: Final = (
         "is_retriable", pa.bool_(), "whether a retry may succeed", "if the error code has no name"
     , heading="Worth a retry"),
     Column("field", pa.string(),
-           'the field that contains the error code: "topics[].partitions[].error_code"'),
+           'the field that contains the error code, for example '
+           '"topics[].partitions[].error_code"'),
     Column("errors", pa.int64(),
            "the number of times that the error code occurs; a response may contain the code many "
            "times",

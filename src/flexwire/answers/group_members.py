@@ -57,8 +57,8 @@ COLUMNS = (
     Column("session_timeout_ms", pa.int32(), "its session timeout",
            "for groups that are not classic"),
     Column("is_known", pa.bool_(),
-           "false if compaction may have removed records of the member, so that the state of the "
-           "member at an earlier moment is unknown", heading="Known"),
+           "false if compaction may have removed records of the member; the member's state at "
+           "the requested earlier moment is then unknown", heading="Known"),
 )  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def group_members(tables: AnalysisTables) -> DataFrame | None:
 ANSWER = Answer(
     name="group_members",
     place=220,
-    question="Which members does each group have, and which partitions does each member have?",
+    question="Which members does each group have, and which partitions are assigned to them?",
     meaning=(
         "The members of groups, as coordinators wrote them to the log. Members with the most "
         "partitions come first."

@@ -69,8 +69,8 @@ COLUMNS = (
            "if replication-offset-checkpoint lacks the high watermark, or if ``--as-of`` gives an "
            "earlier moment"),
     Column("is_watermark_exact", pa.bool_(),
-           "true if the broker had stopped cleanly; otherwise the high watermark may be 5 "
-           "seconds old", "if ``high_watermark`` is null"),
+           "true if the broker had stopped cleanly; otherwise the high watermark may be up "
+           "to 5 seconds old", "if ``high_watermark`` is null"),
     Column("stable_offset", pa.int64(),
            "the last stable offset of the partition, from the open transactions of its log; "
            "consumers with read_committed stop at this offset",
@@ -114,10 +114,10 @@ ANSWER = Answer(
         "end of their partition come first. A commit in a transaction is pending until the "
         "transaction ends, and counts if the transaction is committed."
     ),
-    advice="Before a move or a reset, write a plan with flexwire answers OUT group_offsets "
-    "--reset-plan FILE, and apply it with kafka-consumer-groups --reset-offsets "
-    "--from-file FILE. Do not give Kafka's tool the CSV of this answer: the tool cannot "
-    "read it, but still exits with status 0.",
+    advice="To reset the offsets of a group, or to restore them after the group has moved, write "
+    "a plan with flexwire answers OUT group_offsets --reset-plan FILE. Then apply the plan with "
+    "kafka-consumer-groups --reset-offsets --from-file FILE. Do not use the CSV of this answer as "
+    "the plan: Kafka's tool cannot read this CSV, but still exits with status 0.",
     row="a group and partition",
     columns=COLUMNS,
     order=("is_known", "-lag", "-pending", "group", "topic", "partition"),

@@ -51,8 +51,8 @@ COLUMNS: Final = (
     Column("generation", pa.int32(), "the generation, or the group's epoch",
            heading="Generation", is_about=True),
     Column("time", MOMENT,
-           "when the group reached the generation: the last response to a JoinGroup, or the first "
-           "response that contains the epoch",
+           "when the group reached the generation: the time of the last response to a JoinGroup, "
+           "or of the first response that contains the epoch",
            heading="When"),
     Column(
         "rebalance_us", pa.int64(), "the time from the first JoinGroup to the last response, in "

@@ -83,7 +83,7 @@ COLUMNS: Final = (
            heading="Share of messages"),
     Column("api_names", pa.list_(pa.string()), "their APIs, ascending", heading="APIs"),
     Column("values", pa.int64(),
-           f"the number of different values; approximate from {MOST:,} on",
+           f"the number of different values; approximate if it is {MOST:,} or more",
            "if the values are withheld", heading="Values, about"),
     Column("value", pa.binary(), f"the smallest value, or its first {_SHOWN_BYTES} bytes",
            "if the values are withheld", heading="One of them"),
@@ -108,8 +108,9 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
 def _part(tables: AnalysisTables) -> DataFrame:
     """Return sums by day and connection.
 
-    A row with ``could`` has the software in the rows of frames, and the number of frames that could
-    have a tag, by sender and client id. Each other row is a tag that a sender used.
+    A row with ``could`` contains the software name from the rows of frames, and the number of
+    frames that could have a tag, by sender and client id. Each other row is a tag that a sender
+    used.
     """
     frames = tables.frames
     is_request = F.col("direction") == "request"

@@ -1,4 +1,4 @@
-"""Record headers: which keys records have, how large the values are, and how to read them."""
+"""Record headers: which keys records have, how large the values are, and how to read the values."""
 
 from __future__ import annotations
 

@@ -61,11 +61,11 @@ COLUMNS: Final = (
 ),
     Column("responses", pa.int64(), "the number of responses", heading="Responses"),
     Column("p50_us", pa.int64(),
-           "the median latency in microseconds: half of the requests took no longer than this",
+           "the median latency in microseconds: half of the requests took at most this time",
            heading="Half within"),
     *(
-        Column(f"p{percent}_us", pa.int64(), f"{percent} % of the requests took no longer than "
-               "this",
+        Column(f"p{percent}_us", pa.int64(), f"{percent}% of the requests took at most this "
+               "time",
                f"for fewer than {least_of(percent)} responses, because this value would equal "
                "``max_us``",
                heading=f"{percent} % within")
@@ -219,7 +219,7 @@ def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
     by_bucket = parts.where(F.col(_KEPT).isNull()).select(
         *_BY, *names, F.posexplode("times").alias("number", "one")
     )
-    # These sums cover all latencies, so they must count only once.
+    # These sums cover all latencies, so each sum must count only once.
     is_first = F.col("number") == 0
     of_days = by_bucket.select(
         *_BY, "one.*", *(F.when(is_first, F.col(name)).alias(name) for name in names)
@@ -321,7 +321,7 @@ def _responses_of_days(tables: AnalysisTables, paused: DataFrame | None) -> Data
 
     Three kinds of rows have `_KEPT`: the other responses, requests for records without a response
     on their day, and the first response of a connection on a day, unless the connection begins with
-    it.
+    that response.
     """
     responses = with_first_of_day(_of_frames(tables).withColumn(DAY, day_of_time()))
     responses = responses.where(f"({_IS_KNOWN}) or is_first")

@@ -86,7 +86,8 @@ ANSWER: Final = Answer(
         "cluster. Correct the address in DNS, the load balancer or the service mesh, or correct "
         "advertised.listeners of the broker that the client wanted to reach."
     ),
-    row="a client id at a host, the broker that it reached, and the broker that it wanted to reach",
+    row="a client id at a host, with the broker that the client reached, and the broker that the "
+    "client wanted to reach",
     columns=COLUMNS,
     order=("-connections", *_BY),
     ask=misrouted,

@@ -157,7 +157,7 @@ def _advice() -> SparkColumn:
     leave = F.concat(
         F.lit("leave "),
         F.col("topic"),
-        F.lit(" as it is: no combination that was tried saves bytes"),
+        F.lit(" as it is: none of the tested combinations saves bytes"),
     )
     return F.when(F.col("saved_bytes") > 0, way).otherwise(leave)
 

@@ -69,7 +69,7 @@ COLUMNS: Final = (
            heading="Topic", is_about=True),
     Column("topic_id", pa.string(), "the topic's id", "if the name of the topic is known"),
     Column("acquired", pa.int64(),
-           "how many offsets the member acquired for processing; some of them may have no record",
+           "how many offsets the member acquired for processing; an offset may have no record",
            heading="Acquired"),
     Column("redelivered", pa.int64(),
            "how many of the acquired offsets had been delivered before, to any member",
@@ -272,7 +272,7 @@ ANSWER: Final = Answer(
         "members take longer than group.share.record.lock.duration.ms to acknowledge records. "
         "Kafka does not deliver rejected records again."
     ),
-    row="a member of a share group and topic",
+    row="a topic and a member of a share group",
     columns=COLUMNS,
     order=("-redelivered", "-acquired", *_MEMBER, "topic", "topic_id"),
     ask=share_deliveries,

@@ -101,7 +101,7 @@ ANSWER = Answer(
     question="Up to which offset has each share group processed its partitions?",
     meaning=(
         "The state of each partition, as share coordinators wrote it to the log: its start offset, "
-        "the number of offsets after it that are done, and how often a batch was delivered."
+        "the number of later offsets that are done, and how often a batch was delivered."
     ),
     advice="Look at batches that were delivered often. If no member can process a record, Kafka "
     "gives up on the record after group.share.delivery.count.limit deliveries.",

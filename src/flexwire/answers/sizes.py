@@ -53,8 +53,8 @@ _ENCODINGS: Final = {
 _BEFORE: Final = dict.fromkeys(_ENCODINGS, AS_SENT) | {ERROR_TAGS: WITHOUT_ERROR_TAGS}
 _GAINS: Final = {
     **{name: f"than as sent if encoded {meaning}" for name, meaning in _ENCODINGS.items()},
-    ERROR_TAGS: "with error codes and error messages as tagged fields than with KIP-482 alone, "
-    "so that KIP-636 itself saves bytes",
+    ERROR_TAGS: "with error codes and error messages as tagged fields than with KIP-482 alone; "
+    "for these clients, KIP-636 itself saves bytes",
 }
 _GROUP: Final = ("message", "body_version")
 _SIGMAS: Final = 1.96
@@ -255,7 +255,7 @@ ANSWER = Answer(
     place=90,
     question="What would other encodings save?",
     meaning="The bytes of each message and version as sent, and in every encoding of KIP-482 and "
-    "KIP-636. KIP-636 also makes the messages that it changes flexible. The gain from KIP-636 "
+    "KIP-636. A message that KIP-636 changes also becomes flexible. The gain from KIP-636 "
     "alone is therefore the difference between the columns of KIP-636 and KIP-482. The bytes of "
     "messages that were not measured are estimated, within the margin of error.",
     advice=(

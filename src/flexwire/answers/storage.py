@@ -58,21 +58,21 @@ COLUMNS = (
            _NO_BATCH),
     Column("mean_batch_bytes", _DOUBLE, "the mean size of a batch in bytes", _NO_BATCH),
     Column("p50_batch_bytes", _LONG, (
-        "the median size: half of the batches are no larger than this"
+        "the median size: half of the batches have at most this size"
     ), _NO_BATCH,
            heading="Batch, p50"),
-    Column("p99_batch_bytes", _LONG, "99 % of the batches are no larger than this",
-           f"for fewer than {least_of(99)} batches, because this value would equal the largest",
+    Column("p99_batch_bytes", _LONG, "99% of the batches have at most this size",
+           f"for fewer than {least_of(99)} batches, because this value would equal the maximum",
            heading="Batch, p99"),
     Column("mean_record_bytes", _DOUBLE, "the mean size of a record without compression, in bytes",
            _NO_RECORD),
     Column("p50_record_bytes", _LONG,
-           "the median size: half of the records are no larger than this; above 128 bytes, "
-           "accurate to one part in 64",
+           "the median size: half of the records have at most this size; above 128 bytes, "
+           "the error is at most 1/64 of the value",
            _NO_RECORD, heading="Record, p50"),
-    Column("p99_record_bytes", _LONG, "99 % of the records are no larger than this, with the "
+    Column("p99_record_bytes", _LONG, "99% of the records have at most this size, with the "
            "same accuracy",
-           f"for fewer than {least_of(99)} records, because this value would equal the largest",
+           f"for fewer than {least_of(99)} records, because this value would equal the maximum",
            heading="Record, p99"),
     Column("tombstones", _LONG, "records with a key and a null value",
            heading="Tombstones"),
@@ -80,7 +80,7 @@ COLUMNS = (
            "records with a key, without those of transactions that were aborted or had not ended"),
     Column("superseded_records", _LONG,
            "records that are superseded by a later record with the same key in the same partition; "
-           "compaction would remove them in time", _IN_PARTS),
+           "compaction would eventually remove these records", _IN_PARTS),
     Column("superseded_bytes", _LONG, "the bytes of these records without compression", _IN_PARTS),
     Column("superseded_share", _DOUBLE, "these records as a share of all records",
            f"{_NO_RECORD}, or {_IN_PARTS}", heading="Superseded"),
@@ -151,7 +151,7 @@ def storage(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _of_many(count: str, p99: SparkColumn) -> SparkColumn:
-    """Return a 99th percentile, or null if it would be the largest value."""
+    """Return a 99th percentile, or null if the percentile would be the largest value."""
     return F.when(F.col(count) >= least_of(99), p99)
 
 

@@ -104,8 +104,9 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
 def _part(tables: AnalysisTables) -> DataFrame:
     """Return sums by day and connection.
 
-    A row with ``read`` has the software in the rows of frames, and the number of headers and bodies
-    of each message that were read. Each other row is a tagged field that a client id used.
+    A row with ``read`` contains the software name from the rows of frames, and the number of
+    headers and bodies of each message that were read. Each other row is a tagged field that a
+    client id used.
     """
     frames = tables.frames
     uses_by_place = [_in_headers(frames.where(OF_KAFKA.sql))]

@@ -138,9 +138,9 @@ def _tables() -> list[str]:
 def _part(tables: AnalysisTables) -> DataFrame:
     """Return the sums of each day, and the rows that later days need.
 
-    A row with `_KEPT` is a response whose request may have waited for a throttled response of an
-    earlier day, or a throttled response after which the broker may have read nothing until the next
-    day.
+    A row with `_KEPT` is a response whose request may have waited because of a throttled response
+    of an earlier day, or a throttled response after which the broker may have read nothing until
+    the next day.
     """
     responses = with_first_of_day(_responses(tables))
     throttled = throttles(tables)
@@ -246,7 +246,7 @@ def _shown(sums: DataFrame) -> DataFrame:
 ANSWER: Final = Answer(
     name="throttling",
     place=30,
-    question="Which clients are throttled, and at which API?",
+    question="Which clients are throttled, and for which APIs?",
     meaning=(
         "Responses that throttle their client, by client, broker and API. The traffic does not "
         "show which quota applied. If a client sends a request too early, the request waits at the "
@@ -254,9 +254,9 @@ ANSWER: Final = Answer(
     ),
     advice=(
         "Raise the quota of the client, or make the client send less. In producers, use larger "
-        "batches and a codec. Configure consumers to fetch less often. If a client sends requests "
-        "too early, use a newer release of the client library. The answer cluster_quotas lists "
-        "the quotas, from the log of a controller."
+        "batches and compression. Configure consumers to fetch less often. If a client sends "
+        "requests too early, use a newer release of the client library. The answer cluster_quotas "
+        "lists the quotas, from the log of a controller."
     ),
     row="a client id at a host, broker and API",
     columns=COLUMNS,

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 RECENT: Final = timedelta(days=1)
-"""A group that was used after this time may belong to a daily job, or to a consumer without
-membership.
+"""A group that was used within this time may still be in use, by a daily job or by a consumer that
+is not a member.
 """
 
 # The requests of clients that are members of a group or commit for a group. Monitoring tools send
@@ -125,7 +125,7 @@ def _groups_in_traffic(tables: AnalysisTables) -> DataFrame:
 ANSWER = Answer(
     name="unused_groups",
     place=240,
-    question="Which groups does nobody seem to use?",
+    question="Which groups seem to be unused?",
     meaning=(
         "Groups that have no members and were not used in the last day. Groups that have been idle "
         "for the longest time come first."

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from flexwire.answers.state.cluster import ClusterState
 
 RECENT: Final = timedelta(days=7)
-"""A client that committed after this time still reads the topic. Even a weekly job counts as a
-reader.
+"""A client that committed within this time counts as still reading the topic. Even a weekly job
+counts as a reader.
 """
 
 _TIME: Final = pa.timestamp("us", "UTC")
@@ -218,7 +218,7 @@ ANSWER = Answer(
     question="Which topics does no group seem to read?",
     meaning="Topics that no group with members reads, for which nobody committed an offset in the "
     "last 7 days, and that no client fetches in this analysis. Topics that are probably read "
-    "without commits, which their name or their compaction shows, come last.",
+    "without commits, judging by their name or their cleanup.policy, come last.",
     advice=(
         "Do not delete a topic only because it has a row here: readers that commit no offsets are "
         "not seen. Ask the owners of the topic, and look for fetches over several weeks "

@@ -92,9 +92,9 @@ class FirstRelease:
 class AuditOmissions:
     """Counts of the findings that an audit leaves out if there are too many clients.
 
-    ``clients`` were not judged. These clients sent the fewest requests, ``requests`` in total.
-    The offers of ``brokers`` are unknown. ``findings`` counts the least serious findings that were
-    left out, by verdict.
+    ``clients`` is the number of clients that were not judged. These clients sent the fewest
+    requests, ``requests`` in total. ``brokers`` is the number of brokers whose offers are unknown.
+    ``findings`` counts the least serious findings that were left out, by verdict.
     """
 
     clients: int = 0

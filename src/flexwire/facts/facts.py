@@ -479,10 +479,11 @@ class ConnectionFacts:
 
     ``given`` are the endpoints that the user specified as brokers ("port 9092"). If the user
     specified no broker, the content of each connection determined whether it is Kafka.
-    ``not_kafka`` connections carried ``not_kafka_frames`` and ``not_kafka_bytes``. ``others`` lists
-    the largest of these by bytes. On ``silent`` connections no bytes were sent. On ``unread`` Kafka
-    connections no frame can be read. On ``nameless`` Kafka connections no request has a client id,
-    and the connection's beginning, where a client may send the id once (KIP-1313), is missing.
+    ``not_kafka`` connections carried ``not_kafka_frames`` and ``not_kafka_bytes``. ``others``
+    contains the largest of these connections by bytes. On ``silent`` connections no bytes were
+    sent. On ``unread`` Kafka connections no frame can be read. On ``nameless`` Kafka connections no
+    request has a client id, and the connection's beginning, where a client may send the id once
+    (KIP-1313), is missing.
     """
 
     given: tuple[str, ...] = ()

@@ -29,7 +29,7 @@ def shorten(text: str, limit: int = TEXT_LIMIT) -> str:
     >>> shorten("a" * 5, 3), shorten("a" * 50, 3)
     ('aaaaa', 'aaa… (+47 characters)')
     """
-    # A shorter text would not become shorter, because the remark takes as much space.
+    # Cutting a shorter text would save no space, because the remark takes as much space.
     if len(text) <= limit + 18:
         return text
     return f"{text[:limit]}{ELLIPSIS} (+{count(len(text) - limit)} characters)"

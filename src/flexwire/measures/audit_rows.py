@@ -283,7 +283,8 @@ _REPLICAS = ("replica_id", ["replica_state", "replica_id"])
 def _at(column: pa.Array, path: tuple[str, ...]) -> tuple[pa.Array, pa.Array | None] | None:
     """Return the values at a path, and the row of each value (None if each has its own row).
 
-    The result is None if there is no such column, because some versions name it differently.
+    The result is None if there is no such column, because some versions of the message use another
+    name.
     """
     of = None
     for name in path:

@@ -190,7 +190,7 @@ def undecodable(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
     is_fine = pc.or_(
         pc.starts_with(errors, PARTIAL_BATCH), pc.equal(errors, pa.scalar(WITHHELD_RECORDS))
     )
-    # A row without an error is in neither category.
+    # If a row has no error, the condition is null, and `filter` drops the row.
     return records.filter(pc.invert(is_fine))
 
 

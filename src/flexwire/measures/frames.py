@@ -259,7 +259,7 @@ class FrameSums:
     def merge(self, other: FrameSums) -> None:
         """Add the sums of another task. The slices of that task must have the same width."""
         if other._bucket_us != self._bucket_us:
-            raise ValueError("expected sums over slices of the same length")
+            raise ValueError("expected sums over slices of the same width")
         self._note_time(other._first_us, other._last_us)
         self._traffic.merge(other._traffic)
         self._slices.merge(other._slices)

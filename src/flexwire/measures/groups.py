@@ -68,7 +68,7 @@ def coded_flags(flags: Numbers) -> CodedColumn:
 
 
 def coded_steps(numbers: Numbers, width: int) -> CodedColumn:
-    """Return the steps of ``width`` that contain numbers, counted from 0 in both directions."""
+    """Return, for each number, the index of the step of ``width`` in which the number is."""
     steps = numbers // width
     least = int(steps.min())
     return CodedColumn(steps - least, range(least, int(steps.max()) + 1))

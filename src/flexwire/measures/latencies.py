@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BUCKETS = len(LATENCY_EDGES_MS) - 1
 """The number of buckets with two edges.
 
-Bucket -1 is below all these buckets, and the bucket with this number is above them.
+Bucket -1 is below all these buckets, and bucket `BUCKETS` is above all of them.
 """
 
 _PERCENTILES = (0.5, 0.9, 0.99)

@@ -341,7 +341,7 @@ def _time_chart(answer: AnswerFacts) -> charts.Chart | None:
     kind = "count" if column is None else column.kind
     most = max(moments, key=lambda at: sum(moments[at]))
     summary = (
-        f"{picture.title}, at {units.plural(len(moments), 'moment')}; most at "
+        f"{picture.title}, at {units.plural(len(moments), 'moment')}; peak at "
         f"{units.moment(most)} UTC: {write(sum(moments[most]), kind)}."
     )
     unit = "B" if kind == "bytes" else ""

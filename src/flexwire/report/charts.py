@@ -116,7 +116,7 @@ def timeline_chart(facts: Facts) -> Chart | None:
         most = max(buckets, key=lambda bucket: bucket.frames)
         summary = (
             f"Frames over time in {units.plural(len(buckets), 'slice')} of "
-            f"{units.span(facts.timeline.bucket_us)}; most at {units.moment(most.time_us)} UTC: "
+            f"{units.span(facts.timeline.bucket_us)}; peak at {units.moment(most.time_us)} UTC: "
             f"{units.count(most.frames)}."
         )
         frames = {bucket.time_us: (bucket.frames,) for bucket in buckets}
@@ -127,7 +127,7 @@ def timeline_chart(facts: Facts) -> Chart | None:
     peak = max(buckets, key=lambda bucket: bucket.request_bytes + bucket.response_bytes)
     summary = (
         f"Bytes over time in {units.plural(len(buckets), 'slice')} of "
-        f"{units.span(facts.timeline.bucket_us)}; most at {units.moment(peak.time_us)} UTC: "
+        f"{units.span(facts.timeline.bucket_us)}; peak at {units.moment(peak.time_us)} UTC: "
         f"{units.human_bytes(peak.request_bytes)} of requests and "
         f"{units.human_bytes(peak.response_bytes)} of responses."
     )

@@ -66,7 +66,7 @@ def about_connections(facts: Facts) -> str:
     of = units.plural(facts.totals.connections, "connection")
     return (
         f"{units.count(silent)} of {of} are not assigned to a client, because no request on these "
-        "connections names a client."
+        "connections contains a client id."
     )
 
 

@@ -226,12 +226,14 @@ def latency_table(facts: Facts) -> ReportTable:
         ReportColumn("API", "text"),
         ReportColumn("Pairs", title="requests that were paired with a response"),
         ReportColumn("Min"),
-        ReportColumn("p50", title="half of the latencies are no longer than this"),
+        ReportColumn("p50", title="half of the latencies are at most this value"),
         ReportColumn(
-            "p90", title="90 % of the latencies are no longer than this; needs at least 10 pairs"
+            "p90",
+            title="90% of the latencies are at most this value; shown only for 10 or more pairs",
         ),
         ReportColumn(
-            "p99", title="99 % of the latencies are no longer than this; needs at least 100 pairs"
+            "p99",
+            title="99% of the latencies are at most this value; shown only for 100 or more pairs",
         ),
         ReportColumn("Max"),
     )

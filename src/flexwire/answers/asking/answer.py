@@ -51,9 +51,10 @@ class DaySums:
         tables: the function that returns the names of the tables that ``part`` reads. Each of these
             tables is partitioned by day.
         columns: the columns of the sums; the first is ``day``.
-        part: the function of tables that returns sums by day, or None without any rows. Each sum
-            covers the rows of one day. The function reads only ``tables``. It sees no connections
-            and no names from other days, and rows contain only the facts of their own analysis.
+        part: the function of tables that returns sums by day, or None if there are no rows. Each
+            sum covers the rows of one day. The function reads only ``tables``. It sees no
+            connections and no names from other days, and rows contain only the facts of their own
+            analysis.
         total: the function of sums and of all tables that returns the answer's rows. If
             ``takes_labels``, the function also takes ``labels`` of teams.
         unless: a function that returns whether the answer is computed from all rows of the tables
@@ -94,8 +95,8 @@ class Answer:
         shown: the names of the columns with a heading, if the report has another order.
         place: the position of the answer in the report; lower numbers come first.
         picture: the picture of the answer in the report.
-        labelled: for an answer that a file of labels changes: a function that reads the file and
-            returns the function to ask instead of ``ask``.
+        labelled: a function that reads a file of labels, and returns the function to call instead
+            of ``ask``; None if labels do not change the answer.
         asks: the internal topics that the answer is about. The answer is computed if the logs in an
             analysis include one of these topics. No table contains their state, so only the
             analysis itself can compute the answer.
@@ -184,7 +185,8 @@ _BY_POSITION: Final = (
 def _with_positions(constructor: Callable[..., None]) -> Callable[..., None]:
     """Return a constructor of `Answer` that also accepts the arguments of earlier releases.
 
-    These are positional arguments, and two lists of columns: those of the table, and `ShownColumn`.
+    Earlier releases accepted positional arguments, and two lists of columns: the columns of the
+    table, and `ShownColumn` objects.
     """
 
     @wraps(constructor)
@@ -275,13 +277,13 @@ class OutputTables(Protocol):
 
     @property
     def message(self) -> Callable[[str], DataFrame | None]:
-        """The function that returns the table of a message, or None if there is none."""
+        """The function that returns the table of a message, or None if the message has no table."""
 
     def message_names(self) -> list[str]:
         """Return the messages that have a table."""
 
     def hold_only(self, name: str, paths: Collection[Path], value: object) -> bool:
-        """Return whether these columns of a table have no value except this one and null."""
+        """Return whether these columns of a table contain only ``value`` and null."""
 
     def of_files(
         self,
@@ -299,12 +301,13 @@ class OutputTables(Protocol):
 class AnalysisTables:
     """The tables, as docs/tables.md describes them. Nothing is read until an answer is computed.
 
-    ``message`` returns the table of one message ("FetchRequest"), or None. ``logs`` is None if no
-    log segments were given. If the tables are files, ``narrow`` returns a message's table with only
-    the given columns. (Spark itself would read all fields of nested arrays.) ``internal`` is set
-    while logs with internal topics are analyzed, because no table contains their content.
-    ``opened`` is the output from which the tables were opened. If the tables cover a span of time,
-    ``named`` returns the table, for all times, of a message that contains topic names.
+    ``message`` returns the table of one message ("FetchRequest"), or None if the message has no
+    table. ``logs`` is None if no log segments were given. If the tables are files, ``narrow``
+    returns a message's table with only the given columns. (Spark itself would read all fields of
+    nested arrays.) ``internal`` is set while logs with internal topics are analyzed, because no
+    table contains their content. ``opened`` is the output from which the tables were opened. If the
+    tables cover only a span of time, ``named`` returns the whole table of a message that contains
+    topic names.
 
     The total of daily sums (`flexwire.answers.asking.day_sums`) has four more attributes. ``told``
     returns the topic names that are stored with the sums. ``learned`` is the table of topic names
@@ -342,7 +345,7 @@ class AnalysisTables:
         return None if self.internal is None else self.internal.cluster(oldest=oldest)
 
     def hold_only(self, message: str, paths: Collection[Path], value: object) -> bool:
-        """Return whether these columns of a message can have no value but this one and null."""
+        """Return whether these columns of a message can contain only ``value`` and null."""
         opened = self.opened
         if opened is None or opened.message is not self.message:
             return False

@@ -109,7 +109,7 @@ def _values(table: DataFrame, path: tuple[str, ...]) -> Column | None:
     return column if in_array else F.array(column)
 
 
-# If the verdict is this one or a more serious one, somebody must examine the client.
+# Somebody must examine each client with one of these verdicts.
 _NAMED = VERDICTS[: VERDICTS.index("documented as unsupported") + 1]
 _BREAKS = VERDICTS[: VERDICTS.index("cannot say")]
 MOST_FINDINGS: Final = 100_000
@@ -317,7 +317,7 @@ class AuditTables:
 
 
 class TableEvidence:
-    """The evidence for an audit, summed up from tables; ``messages`` are those with a table."""
+    """The evidence for an audit, summed up from tables. Each of ``messages`` has a table."""
 
     def __init__(self, tables: AuditTables, messages: Collection[str]) -> None:
         self._tables = tables
@@ -354,8 +354,8 @@ class TableEvidence:
         every = reduce(DataFrame.unionByName, sums).persist()
         try:
             size = every.agg(F.sum(F.octet_length("sums"))).collect()[0][0] or 0
-            # An iterator runs a job for each part, so it is used only for sums that are too large
-            # together.
+            # An iterator runs a job for each part, so it is used only if the sums are too large to
+            # be collected at the same time.
             rows = every.collect() if size <= _COLLECTED else every.toLocalIterator()
             for row in rows:
                 # The tasks of this job wrote these bytes.

@@ -1,8 +1,8 @@
 """Exchanges for daily sums: whole exchanges of one day, and halves of exchanges that span two days.
 
-The sums of a day follow from its rows alone, so a request whose response is on another day is kept
-for the total, and so is the response. The total joins them (`joined_halves`). Only requests without
-a response on the same day are kept: those that are in flight at midnight, and those that were never
+The sums of a day depend only on the rows of that day. If a request and its response are on
+different days, both are kept, and the total joins them (`joined_halves`). Only requests without a
+response on the same day are kept: those that are in flight at midnight, and those that were never
 answered.
 """
 

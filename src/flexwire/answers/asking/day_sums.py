@@ -2,15 +2,15 @@
 
 An answer that can be added up consists of two functions (`flexwire.answers.asking.answer.DaySums`).
 ``part`` reads the rows of some days and returns sums, each for one day. ``total`` adds up the sums
-of all days and returns the answer's rows. The answer itself is ``total(part(tables))``, so that the
-result is always computed in the same way. Only `latency` reads all rows without dividing them by
-day, because it would have to keep so many rows for other days that this would take longer.
-`latency` uses the same functions.
+of all days and returns the answer's rows. The answer itself is ``total(part(tables))``, so the
+result is always computed in the same way. Only `latency` reads all rows at once: if it read the
+rows day by day, it would have to keep so many rows for other days that it would take longer.
+`latency` uses the same two functions.
 
 A part depends only on the files of its day. But a later analysis may learn the name of a topic, or
 that a request was answered. A part therefore keeps an id whose name is unknown, and the key of a
-request without a response. ``total`` looks these up. The sums of a day therefore remain valid as
-long as the files of that day exist.
+request without a response. ``total`` looks up such ids and keys. The sums of a day therefore remain
+valid as long as the files of that day exist.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _by_day(
 
 
 def _days(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[object, pa.RecordBatch]]:
-    """Yield the rows of each day in a batch. In a table that grows, each file has one day."""
+    """Yield the rows of each day in a batch. In a growing table, a file contains only one day."""
     for batch in batches:
         days = pc.cast(batch[_TIME], pa.date32(), safe=False)
         for day in days.unique().to_pylist():

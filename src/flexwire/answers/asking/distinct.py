@@ -35,8 +35,8 @@ def hash_of(value: Column) -> Column:
 def sketched(rows: DataFrame, by: Sequence[str], sums: Mapping[str, Column]) -> DataFrame:
     """Group rows by these columns; return their ``sums``, and the sketch of their hashes.
 
-    Each of ``sums`` is an aggregate of the column with the same name. Applied to the results of
-    groups of rows, it returns the same as for all rows.
+    Each of ``sums`` is an aggregate of the column with the same name. Applied to the sums of groups
+    of rows, the aggregate must return the same value as for all rows.
     """
     columns = [column.alias(name) for name, column in sums.items()]
     # Equal values are first combined into one row, so the smallest hashes are found without a list

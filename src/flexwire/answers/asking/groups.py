@@ -395,9 +395,9 @@ def joined_causes() -> dict[str, Column]:
 
 
 def session_expiry() -> Column:
-    """Return when a member's session expired, or null if the next generation does not prove it.
+    """Return when a member's session expired, or null if this is not proven.
 
-    The proof is that the member is missing in that generation, did not leave, and sent nothing
+    The proof is that the member is missing in the next generation, did not leave, and sent nothing
     during its session timeout.
     """
     gone = F.array_contains(F.array_except("listed", "listed_after"), F.col("member_id"))

@@ -90,7 +90,7 @@ class ExchangeFilter:
 
 
 def exchanges(tables: AnalysisTables, api_name: str) -> DataFrame | None:
-    """Return an API's answered requests with their responses, or None if there are none.
+    """Return an API's answered requests with their responses, or None if no request was answered.
 
     A row has the key of its connection, ``client_id``, the times ``asked`` and ``answered``, and
     the bodies as ``request`` and ``response``.
@@ -99,7 +99,7 @@ def exchanges(tables: AnalysisTables, api_name: str) -> DataFrame | None:
 
 
 def exchanges_of(tables: AnalysisTables, filters: Sequence[ExchangeFilter]) -> DataFrame | None:
-    """Return the exchanges of several APIs, reading each table once; all types must be equal."""
+    """Return the exchanges of several APIs. All filters must return the same types of columns."""
     connection, frame = connection_key(tables.frames.columns), frame_key(tables.frames.columns)
     requests, responses, names = [], [], []
     for exchange in filters:

@@ -104,7 +104,7 @@ def are_named(asked: object) -> bool:
 
 
 def parse_names(text: str) -> str | list[str]:
-    """Parse the names in a command's option, as `choose_answers` takes them.
+    """Parse the names in a command's option into the form that `choose_answers` accepts.
 
     >>> parse_names("all"), parse_names("latency, errors")
     ('all', ['latency', 'errors'])
@@ -270,7 +270,7 @@ def ask(answer: Answer, tables: AnalysisTables) -> AnswerResult:
 def find_unanswerable(
     answers: Sequence[Answer], files: Sequence[InputFile], *, are_named: bool
 ) -> dict[str, UnansweredQuestion | None]:
-    """Return the answers that cannot be computed, because the files lack the logs for them.
+    """Return the answers that cannot be computed because the input lacks the necessary logs.
 
     If ``are_named``, the result contains a reason for each of these answers. Otherwise the answers
     are skipped. Answers about several analyses are skipped too, because this is a single analysis.

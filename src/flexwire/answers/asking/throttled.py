@@ -5,11 +5,11 @@ broker reads nothing from the connection until that time is over (KIP-219, Kafka
 therefore has a normal latency. If the client does not wait, its next request waits instead.
 
 Such a pause may continue after midnight. `throttled_waits` uses all rows together. For daily sums,
-`waits_of_days` computes how long requests waited for pauses that began on the day of their
-response. `pauses_for_later` returns the pauses that requests of later days may have waited for.
-`with_first_of_day` marks the responses that may have waited for such a pause. `earlier_waits` adds
-up those waits, and `with_earlier_waits` adds them to the responses. This relies on Kafka's
-guarantee that a broker answers the requests of a connection in their order.
+`waits_of_days` computes how long requests waited because of pauses that began on the day of their
+response. `pauses_for_later` returns the pauses that may have delayed requests of later days.
+`with_first_of_day` marks the responses that such a pause may have delayed. `earlier_waits` adds up
+those waits, and `with_earlier_waits` adds them to the responses. This relies on Kafka's guarantee
+that a broker answers the requests of a connection in their order.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def throttles(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each throttled response, or None if the tables certainly have none.
+    """Return a row for each throttled response, or None if there certainly are none.
 
     A row has the key of its frame, ``api_name``, ``client_id``, ``time``, ``size``, and
     ``throttle_us`` above 0.
@@ -65,7 +65,7 @@ def _throttles_of(tables: AnalysisTables, message: str) -> DataFrame | None:
 
 
 def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
-    """Return a row for each response whose request waited because an earlier one was throttled.
+    """Return a row for each response whose request waited because the client was throttled.
 
     ``throttled`` are the rows of `throttles`. A row has the key of its frame and these columns:
     ``throttled_us``, above 0 and at most the latency; ``is_pipelined``, true if the request was
@@ -117,13 +117,13 @@ def pauses_for_later(rows: DataFrame) -> DataFrame:
 
 
 def with_first_of_day(responses: DataFrame) -> DataFrame:
-    """Mark the responses whose requests may have waited for a pause that began on an earlier day.
+    """Mark the responses whose requests may have been delayed by a pause of an earlier day.
 
     A broker that has responded reads again. Therefore only requests that were sent before the first
-    response of a day can have waited for a throttled response of an earlier day. ``responses`` are
-    all responses, with the key of their frame, `DAY`, ``time``, ``asked`` and ``is_captured``.
-    The added columns are ``is_affected``, ``is_first``, and ``place``, the ``frame_index`` of that
-    first response.
+    response of a day can have waited because of a throttled response of an earlier day.
+    ``responses`` are all responses, with the key of their frame, `DAY`, ``time``, ``asked`` and
+    ``is_captured``. The added columns are ``is_affected``, ``is_first``, and ``place``, the
+    ``frame_index`` of that first response.
     """
     by_day = [*connection_key(responses.columns), DAY]
     of_days = responses.where("is_captured").groupBy(*by_day)
@@ -144,7 +144,7 @@ def with_first_of_day(responses: DataFrame) -> DataFrame:
 
 
 def with_earlier_waits(kept: DataFrame) -> DataFrame:
-    """Return the responses among kept rows, with the time that they waited for earlier pauses.
+    """Return the responses among kept rows, with the delay that earlier pauses caused.
 
     ``kept`` are rows for `earlier_waits`, without requests. The waits of a response's own day are
     in its ``throttled_us`` (null without a wait), ``is_pipelined`` and ``cause``, if the rows have
@@ -173,7 +173,7 @@ def with_earlier_waits(kept: DataFrame) -> DataFrame:
 
 
 def earlier_waits(rows: DataFrame, connection: Sequence[str]) -> DataFrame:
-    """Return how long responses waited for pauses of earlier days.
+    """Return how long responses were delayed by pauses of earlier days.
 
     ``rows`` are pauses from `pauses_for_later`, and responses without ``throttle_us``. These rows
     have ``connection``, ``frame_index``, ``time``, ``asked``, ``api_name``, ``client_id`` and
@@ -191,7 +191,7 @@ def earlier_waits(rows: DataFrame, connection: Sequence[str]) -> DataFrame:
 
 
 def _responses(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
-    """Return the responses on connections with a throttled response; others need no sorting."""
+    """Return the responses on connections with a throttled response."""
     frames = tables.frames
     key, connection = frame_key(frames.columns), connection_key(frames.columns)
     captured = throttled.where("size is not null")
@@ -235,7 +235,7 @@ def _with_pauses(
 
 
 def _waits(rows: DataFrame, by: Sequence[str], key: Sequence[str]) -> DataFrame:
-    """Return, for each response, how long its request waited for earlier pauses."""
+    """Return, for each response, how long earlier pauses delayed its request."""
     in_order = _in_order(by)
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
     cause = F.when(F.col("muted_us") > 0, F.struct("at", "api_name", "client_id"))
@@ -259,7 +259,8 @@ def _waits(rows: DataFrame, by: Sequence[str], key: Sequence[str]) -> DataFrame:
     until = until.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     last = F.last("pause", ignorenulls=True).over(until)
     both = both.withColumn("last", last).where("is_asked")
-    # How long the broker read nothing before the request was sent, and before it was answered.
+    # How long the broker read nothing before the request was sent, and before the request was
+    # answered.
     of_last = F.least(F.col("moment") - F.col("last.at"), F.col("last.muted_us"))
     earlier = F.coalesce(F.col("last.muted_before") + of_last, F.lit(0))
     waited = both.withColumn("throttled_us", F.col("muted_before") - earlier)

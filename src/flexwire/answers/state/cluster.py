@@ -376,7 +376,7 @@ COLUMNS: Final = (
         "broker",
         pa.int32(),
         "the broker that received the last ids",
-        "if no record names the broker",
+        "if no record contains the broker's id",
     ),
     Column(
         "broker_epoch",

@@ -216,8 +216,8 @@ _EXPECTED: Final = (
 class AsOf:
     """The end of a view: the first record later than ``time``, or these ``offsets``.
 
-    Without both, views end at the end of each log. Partitions that ``offsets`` does not contain
-    also end there.
+    If neither is given, views end at the end of each log. If ``offsets`` does not contain a
+    partition, the view of this partition also ends at the end of the log.
 
     >>> AsOf.parse({"__cluster_metadata-0": 186}).text
     'offset 186 of __cluster_metadata-0'
@@ -273,9 +273,9 @@ def to_as_of(time_or_offsets: Moment | None) -> AsOf:
 
 
 def parse_moment(texts: Sequence[str]) -> Moment | None:
-    """Parse the values of a command's option: a time or offsets. Returns None without values.
+    """Parse the values of a command's option: a time or offsets.
 
-    A time without a zone is in UTC. Raises `ArgumentError`.
+    Returns None if there are no values. A time without a zone is in UTC. Raises `ArgumentError`.
 
     >>> parse_moment(["2026-11-22T10:00Z"])
     datetime.datetime(2026, 11, 22, 10, 0, tzinfo=datetime.timezone.utc)
@@ -479,8 +479,8 @@ def open_log(
     """Open the log of an internal topic in a broker's directories, which `kafka-log` reads.
 
     ``offsets`` contains the offset before which a view ends, for each partition. ``time``, which
-    has a time zone, ends a view before the first later record. Without both, a view covers
-    everything. Raises the errors of `kafka-log` for paths without a log.
+    has a time zone, ends a view before the first later record. If neither is given, a view covers
+    the whole log. Raises the errors of `kafka-log` for paths without a log.
     """
     of = BY_NAME[to_choice(topic, "topic", BY_NAME)]
     if time is not None and time.tzinfo is None:

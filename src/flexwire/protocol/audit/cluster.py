@@ -139,7 +139,7 @@ def judge_cluster(seen: ClusterSeen, release: str) -> list[ClusterGate]:
 
 
 def _zookeeper(seen: ClusterSeen, release: str) -> ClusterGate:
-    remedy = "migrate the cluster to KRaft with 3.9 first, and finish the migration"
+    remedy = "with Kafka 3.9, migrate the cluster to KRaft, and finish the migration"
     source = "KIP-833, KIP-866"
     sent = {key: seen.uses[key] for key in zookeeper_apis() if seen.uses.get(key)}
     gate: Gate = "ZooKeeper"
@@ -198,7 +198,7 @@ def _metadata_version(seen: ClusterSeen, release: str) -> ClusterGate:
             f"the metadata.version level is {level}, but {release} requires {_LEAST_LEVEL} "
             "(3.3-IV3) or higher"
         )
-        remedy = "kafka-features upgrade --metadata 3.9, while the brokers run 3.9"
+        remedy = "run kafka-features upgrade --metadata 3.9 while the brokers run 3.9"
         return ClusterGate(
             release, gate, "will break", gate, "level too low", reason, remedy, source=source
         )
@@ -269,8 +269,8 @@ def _removing(kind: ConfiguredKind, name: str) -> str:
     if kind == "broker":
         return f"remove the configuration from server.properties, or run {command}"
     return (
-        f"before the upgrade: {command}; after the upgrade, one command must delete all removed "
-        "configurations"
+        f"before the upgrade: {command}; after the upgrade, a single command must delete all "
+        "removed configurations"
     )
 
 
@@ -307,7 +307,8 @@ def _features(seen: ClusterSeen, release: str) -> Iterator[ClusterGate]:
         ]
         uses = Counter({key: seen.uses.get(key, 0) for key in offered}).total()
         remedy = (
-            f"kafka-features upgrade --release-version {_line(release)}, once all brokers run it"
+            "after the upgrade of all brokers, run "
+            f"kafka-features upgrade --release-version {_line(release)}"
         )
         verdict: AuditVerdict = "nothing seen against it"
         if not levels:

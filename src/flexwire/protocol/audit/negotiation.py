@@ -112,12 +112,12 @@ def judge_without_common_version(party: Party, use: Use, release: str) -> UseVer
     if missing_api is not None and missing_api.outcome == "fails":
         return UseVerdict("will break", evidence, f"{lacks}, and {missing_api.what}")
     if use.asked == "never":
-        reason = f"{lacks}, and {NEVER_ASKED}, so the client sends the request anyway"
+        reason = f"{lacks}; {NEVER_ASKED}, so the client sends the request anyway"
         return UseVerdict("will break", evidence, reason)
     first = heeds_offers_from(party)
     if first:
-        reason = f"before {first}, the client ignores the versions that the broker offers"
-        reason = f"{lacks}, and {reason}, so the client sends the request anyway"
+        reason = f"Before {first}, the client ignores the versions that the broker offers"
+        reason = f"{lacks}. {reason}, so the client sends the request anyway"
         return UseVerdict("will break", evidence, reason)
     if missing_api is not None:
         reason = (

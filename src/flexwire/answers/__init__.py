@@ -3,13 +3,13 @@
 Each answer has its own file, which is named after the answer.
 
 An answer is a function of tables (`flexwire.answers.asking.answer.AnalysisTables`) that returns a
-DataFrame. An `flexwire.answers.asking.answer.Answer` next to the function describes the columns,
-and how the report shows them. Spark does the grouping, so an answer has few rows. `asking/`
-contains code that several answers need, and `state/` computes state from the logs of internal
-topics. `flexwire.spark` opens outputs and writes answers into them. `ANSWERS_BY_NAME` maps each
-name to its answer, and imports an answer when it is first used. `ANSWERS` contains all answers, in
-the order of the report. `LOG_ANSWERS` are the answers about logs, and `STATE_ANSWERS` those about
-internal topics.
+DataFrame. Next to the function, an object of the class `flexwire.answers.asking.answer.Answer`
+describes the columns, and how the report shows them. Spark does the grouping, so an answer has few
+rows. `asking/` contains code that several answers need, and `state/` computes state from the logs
+of internal topics. `flexwire.spark` opens outputs and writes answers into them. `ANSWERS_BY_NAME`
+maps each name to its answer, and imports an answer when it is first used. `ANSWERS` contains all
+answers, in the order of the report. `LOG_ANSWERS` are the answers about logs, and `STATE_ANSWERS`
+those about internal topics.
 
 Laws of this package:
 
@@ -29,7 +29,7 @@ Laws of this package:
   Kafka's own coordinators. `tests/spark/internal_topics/test_coordinators.py`,
   `tests/spark/internal_topics/test_views.py`
 - **The audit of tables and the audit of a running analysis use the same sums**
-  (`flexwire.measures.audit`), so that they agree. `tests/spark/test_audit_sums.py`
+  (`flexwire.measures.audit`), so both audits agree. `tests/spark/test_audit_sums.py`
 """
 
 from __future__ import annotations

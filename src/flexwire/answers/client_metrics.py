@@ -237,7 +237,7 @@ def _with_means(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_no_library(_tables: AnalysisTables) -> bool:
-    """Return whether metrics cannot be read here, so that their sums are not stored."""
+    """Return whether metrics cannot be read here. If so, their sums are not stored."""
     return not has_telemetry()
 
 

@@ -151,7 +151,7 @@ def _sums() -> list[SparkColumn]:
 
 
 def _is_read_by(name: str, judge: BulkCondition) -> SparkColumn:
-    """Return whether a convention can read a value, and its marker if there is one."""
+    """Return whether a convention can read a value, with its marker if it requires a marker."""
     condition, marker = F.expr(judge.condition), CONVENTIONS[name].marker
     if marker is None:
         return condition

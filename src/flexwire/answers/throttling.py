@@ -177,7 +177,7 @@ def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
 
 
 def _has_none(tables: AnalysisTables) -> bool:
-    """Return whether it is certain that nothing is throttled, so that no rows have to be read."""
+    """Return whether it is certain that no client is throttled. If so, no rows have to be read."""
     return throttles(tables) is None
 
 

@@ -8,8 +8,8 @@ and `captures` contain the classes for larger subjects. `units` formats numbers 
 
 Laws of this package:
 
-- **Nothing here imports PyArrow or Spark,** so that facts can be read anywhere. Import-linter
-  enforces this.
+- **Nothing here imports PyArrow or Spark,** so facts can be read without these libraries.
+  Import-linter enforces this.
 - **Facts survive JSON unchanged,** and JSON that does not fit is refused with the path of the
   invalid value.
 """

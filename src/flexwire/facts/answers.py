@@ -82,8 +82,8 @@ def moment_notes(answers: Iterable[AnswerFacts]) -> tuple[str, ...]:
 class UnansweredQuestion:
     """A question that could not be answered, and the reason.
 
-    ``can_ask`` is true if the tables contain the data for the question, so that it can be asked
-    again.
+    ``can_ask`` is true if the tables contain the data for the question. If so, the question can be
+    asked again.
     """
 
     name: str

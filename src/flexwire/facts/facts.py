@@ -40,7 +40,8 @@ class LogFacts:
     ``damaged`` counts runs of bytes that are not a batch or cannot be read. In ``beyond_bounds`` of
     these runs, a batch exceeds a limit when it is decompressed. ``left_out`` are directories of
     partitions that were not read, because another directory has a longer log. Both lists may be
-    incomplete, but the counts include all entries. Times are timestamps of records, or None.
+    incomplete, but the counts include all entries. Times are timestamps of records, or None if no
+    record has a timestamp.
 
     If tables are extended, a log is read from the offset after the last one in the tables, up to
     its last complete batch. ``known_partitions`` have nothing new. ``waiting_bytes`` is the number
@@ -460,8 +461,8 @@ class OtherConnection:
     """A connection that does not use Kafka's protocol.
 
     ``evidence`` is the reason for this conclusion. ``looks_like`` is the name of another protocol
-    ("TLS"), or None. ``request_bytes`` is the number of bytes from the end that is assumed to be
-    the client.
+    ("TLS"), or None if no other protocol was recognized. ``request_bytes`` is the number of bytes
+    from the end that is assumed to be the client.
     """
 
     client: str
@@ -506,10 +507,11 @@ class Facts:
     ``withheld_credentials`` counts the frames whose body was kept out of tables and report.
     ``sources`` and ``unreadable`` may be incomplete, but ``source_files`` and ``unreadable_files``
     include all files. ``left_out`` counts, by field, the entries that `flexwire.report.limits` left
-    out. ``logs`` is None without log segments. ``request_logs`` is None without request logs, which
-    lack sizes. ``tls`` is None without key logs. ``sampled`` is empty if the captures contain all
-    connections. Otherwise every number describes only a part of the traffic. ``added_tags``
-    describes the taps that added tags. ``rehearsal`` is None if no tap rehearsed a release.
+    out. ``logs`` is None if no log segment was read. ``request_logs`` is None if no request log was
+    read; request logs lack sizes. ``tls`` is None if no key log was read. ``sampled`` is empty if
+    the captures contain all connections. Otherwise every number describes only a part of the
+    traffic. ``added_tags`` describes the taps that added tags. ``rehearsal`` is None if no tap
+    rehearsed a release.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
     >>> Facts.from_json(facts.to_json()) == facts

@@ -15,7 +15,7 @@ Laws of this package:
   be both small and exact says so in its docstring. `tests/spark/test_record_sums.py`
 - **A record batch counts once and as a whole, however its rows are divided.**
   `tests/spark/test_record_sums.py`
-- **Conditions on frames are defined only in `conditions`,** both for Arrow and for SQL, so that the
+- **Conditions on frames are defined only in `conditions`,** both for Arrow and for SQL, so the
   report and the answers count the same frames. `tests/measures/test_definitions.py`
 - **A connection counts for one client.** `tests/spark/test_connection_owners.py`
 - **Nothing here imports PySpark.** Import-linter checks this.

@@ -109,7 +109,7 @@ EVIDENT: Final[dict[str, tuple[str, ...]]] = {
     REPLICAS_MESSAGE: ("replica_id", "replica_state"),
     **dict.fromkeys((OFFERS_MESSAGE, MECHANISMS_MESSAGE, DESCRIBED_MESSAGE, *CONFIGURING), ()),
 }
-"""The messages that contain more facts than names, and the body fields with these facts (None for
+"""The messages that contain facts other than names, and the body fields with these facts (empty for
 all fields).
 """
 

@@ -1,9 +1,9 @@
 """The facts about a cluster in messages: its features, and configurations that releases removed.
 
 `cluster_rows` makes rows from a message's table. Tasks add these rows up, and queries over finished
-tables use the same rows, so that both agree. `ClusterSums` adds rows up in limited memory: `SHOWN`
-names for each configuration that any release has removed (`configurations.removed_configurations`),
-and the features of a limited number of brokers.
+tables use the same rows, so both results agree. `ClusterSums` adds rows up in limited memory:
+`SHOWN` names for each configuration that any release has removed
+(`configurations.removed_configurations`), and the features of a limited number of brokers.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ FAILURES = pa.schema(
 )
 """The columns of a failure, as in the table of frames. ``bytes`` contains only the first bytes."""
 
-# The order of failures: by time, and then by other columns, so that the order is always the same.
+# The order of failures: by time, and then by enough other columns to make the order unique.
 _ORDER = ("time", "connection", "direction", "frame_index", "error", "size")
 
 

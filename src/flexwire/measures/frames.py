@@ -177,7 +177,7 @@ class FrameSums:
         # By slice and direction, and by source: the numbers of frames and bytes.
         self._slices = Tally()
         self._sources = Tally()
-        # Each name is kept as a single object, so that a pickle contains it only once.
+        # Each name is kept as a single object, so a pickle contains the name only once.
         self._connections: dict[str, str] = {}
         self._brokers: set[str] = set()
         self._of_clients: dict[Key, set[str]] = {}

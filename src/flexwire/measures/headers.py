@@ -116,7 +116,8 @@ class _HeaderEntries:
     ``keys`` contains the distinct keys. ``codes`` contains the key of each header, and ``parents``
     its record. ``order`` groups the headers by key, with each group in the order of the records,
     and ``begins`` contains the start of each key in it. ``is_first`` is true if no earlier header
-    of the record has the same key, so that these headers count records.
+    of the record has the same key. The number of these headers is therefore the number of records
+    with the key.
     """
 
     keys: pa.Array
@@ -495,7 +496,7 @@ def _numbered(*codes: Numbers) -> tuple[Numbers, Numbers]:
     """Return the number of each row's combination (from 0) and each combination's first row."""
     both = codes[0]
     for column in codes[1:]:
-        # New numbers are assigned each time, so that the products stay small.
+        # New numbers are assigned each time to keep the products small.
         both = _dense(both * (int(column.max(initial=0)) + 1) + column)
     numbers = _dense(both)
     first = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)

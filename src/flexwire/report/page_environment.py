@@ -15,7 +15,7 @@ def page_environment(package: str, subject: str, extra: str) -> Environment:
     """Return an engine for the templates in a package, without additional filters.
 
     Raises `MissingExtraError` for ``subject`` and ``extra`` if jinja2 is not installed. Callers
-    keep the engine, so that a process compiles the templates only once.
+    keep the engine, so a process compiles the templates only once.
     """
     with needed_by(subject, extra):
         from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  optional

@@ -46,8 +46,8 @@ class DaySums:
     """How the result of an answer is added up from daily sums.
 
     Attributes:
-        version: increases when ``part`` counts differently than before, so that older stored sums
-            are not used.
+        version: increases when ``part`` counts differently than before. Older stored sums are then
+            not used.
         tables: the function that returns the names of the tables that ``part`` reads. Each of these
             tables is partitioned by day.
         columns: the columns of the sums; the first is ``day``.

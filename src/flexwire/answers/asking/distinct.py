@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 MOST: Final = 1024
 HASH: Final = "hash"
-"""The column that contains the hash of a row's value, or null."""
+"""The column that contains the hash of a row's value, or null if the value is null."""
 HASHES: Final = "hashes"
 """The column of sums that contains a sketch."""
 _LEAST: Final = -(2.0**63)
 
 
 def hash_of(value: Column) -> Column:
-    """Return the hash of a value for `sketched`, or null."""
+    """Return the hash of a value for `sketched`, or null if the value is null."""
     return F.when(value.isNotNull(), F.xxhash64(value))
 
 
@@ -48,7 +48,10 @@ def sketched(rows: DataFrame, by: Sequence[str], sums: Mapping[str, Column]) -> 
 
 
 def unsketched(rows: DataFrame, sums: Sequence[str]) -> DataFrame:
-    """Return rows for `sketched` from its results: one for each hash, the first with the sums."""
+    """Return input rows for `sketched` from its results: one row for each hash.
+
+    The first row contains the sums.
+    """
     each = rows.select("*", F.posexplode_outer(HASHES).alias("place", HASH))
     is_first = F.coalesce(F.col("place") == 0, F.lit(True))
     once = {name: F.when(is_first, F.col(name)) for name in sums}

@@ -204,7 +204,7 @@ def classic_exchanges(tables: AnalysisTables) -> list[ExchangeFilter]:
 
 
 def classic_beats(tables: AnalysisTables, *, by_day: bool = False) -> list[DataFrame]:
-    """Return when each member of a generation was last seen, on each day or in all days."""
+    """Return when each member of a generation was last seen, on each day or overall."""
     beats = tables.message(f"{HEARTBEAT}Request")
     if beats is None:
         return []

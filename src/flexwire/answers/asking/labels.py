@@ -25,7 +25,7 @@ _WORDS: Final = {"*": ".*", "?": "."}
 
 
 def to_labels(labels: Labels | str | Path | None) -> dict[str, str]:
-    """Return labels as a mapping. ``labels`` are a mapping, a file for `read_labels`, or None."""
+    """Return labels as a mapping. ``labels`` are a mapping, a file, or None for no labels."""
     return read_labels(labels) if isinstance(labels, str | Path) else dict(labels or {})
 
 
@@ -58,7 +58,7 @@ def read_labels(path: str | Path) -> dict[str, str]:
 
 
 def team_of(labels: Labels, client_id: str | None) -> str | None:
-    """Return the team of the first pattern that matches a client id, or None.
+    """Return the team of the first pattern that matches a client id, or None if no pattern matches.
 
     >>> team_of({"app-?": "Billing", "*": "Ops"}, "app-1"), team_of({"app": "Billing"}, None)
     ('Billing', None)

@@ -174,7 +174,7 @@ TOPIC_IDS = {
 
 
 def carried_topics(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each frame and each topic whose records the frame carries, or None.
+    """Return a row for each frame and each topic whose records the frame carries.
 
     The result is None if no frame can carry records. ``record_bytes`` is the size of the topic's
     record batches in the frame, including batches that were cut off. Records that a capture does

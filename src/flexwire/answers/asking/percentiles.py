@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 EXACT_BELOW: Final = 100_000
-"""Numbers below this limit remain exact. Larger numbers keep their first five digits, so that a
+"""Numbers below this limit remain exact. Larger numbers keep only their first five digits, so a
 task has fewer distinct values.
 """
 
@@ -86,7 +86,7 @@ def at_rank(value: str, percent: int) -> Column:
 
 
 def at_rank_within(counts: str, value: str, count: str, in_part: str, percent: int) -> Column:
-    """Return the percentile of a group if it is in this `ranked` part of the group, or null.
+    """Return the percentile of a group, or null if it is not in this `ranked` part of the group.
 
     The part contains the values of a `bucket`: ``counts`` is an array of structs with a ``value``
     and its ``count``, which add up to ``in_part``. A value may be in the array several times.

@@ -95,7 +95,7 @@ def choose_answers(
 
 
 def are_named(asked: object) -> bool:
-    """Return whether answers were chosen by name, so that none of them may be skipped.
+    """Return whether answers were chosen by name. Such answers must not be skipped.
 
     >>> are_named("all"), are_named(None), are_named(["latency"])
     (False, False, True)

@@ -94,7 +94,7 @@ def latest(rows: DataFrame, *keys: str) -> DataFrame:
 
 
 def folded(rows: DataFrame, keys: Sequence[str], begins: str, fields: Sequence[str]) -> DataFrame:
-    """Fill nulls in ``fields`` from earlier rows, so that each row has a complete state.
+    """Fill nulls in ``fields`` from earlier rows, so each row has a complete state.
 
     Where ``begins`` is true, all fields start again, and ``life`` counts these starts. Rows before
     the first start are left out.

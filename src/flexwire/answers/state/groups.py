@@ -261,7 +261,7 @@ def _classic_members(last: DataFrame) -> DataFrame:
 
 
 def _timeout() -> Column:
-    """Return the rebalance timeout of a classic member or, without one, its session timeout."""
+    """Return a classic member's rebalance timeout if it is set, or else its session timeout."""
     timeout = F.col("m.rebalance_timeout")
     return F.coalesce(F.when(timeout >= 0, timeout), "m.session_timeout")
 

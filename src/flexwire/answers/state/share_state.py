@@ -166,7 +166,7 @@ def _beside(old: Column, batch: Column) -> Column:
 
 
 def _joined(before: Column, batch: Column) -> Column:
-    """Append the next batch, or extend the last batch if the next one continues it."""
+    """Append the next batch, or extend the last batch if the next batch continues it."""
     last = F.get(before, F.size(before) - 1)
     goes_on = last["last_offset"] + 1 == batch["first_offset"]
     for name in BATCH[2:]:

@@ -98,7 +98,7 @@ COLUMNS: Final = (
 
 _PLACE: Final = ("address", "topic", "topic_id", "partition")
 _AT: Final = ("client_id", *_PLACE)
-# The client whose fetch shows the end is the same client or, if null, any client on the same host.
+# The client whose fetch shows the end of the partition. If null, any client on the host counts.
 _READER: Final = "reader"
 _KNOWN: Final = ("high_watermark", "last_stable_offset")
 _WHEN: Final = ("group_id", "committed_offset", "transactional_id", "is_transactional")

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 SENT, STATED, KAFKA, OF_LOG = "sent", "stated", "kafka", "of log"
 REPLICA, MECHANISM, CONFIGURATION, *_ = WHAT = ("replica", "mechanism", "configuration", *KINDS)
-"""The facts in a request about the client of its connection, for the column ``what`` of `STATED`.
+"""The values of the column ``what`` of `STATED`: kinds of facts in a request about its client.
 
 The fact that a client is a replica has no name.
 """

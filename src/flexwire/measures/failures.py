@@ -37,8 +37,8 @@ class ReasonCounts:
 
     def __init__(self, most: int = _MOST_KEPT) -> None:
         self._most = most
-        # By the other columns and the reason without numbers: the count, and the full reason if
-        # there is only one.
+        # The count, and the full reason if there is only one, by the other columns and by the
+        # reason without its numbers.
         self._counts: dict[Key, tuple[int, str | None]] = {}
         self.uncounted = 0
 

@@ -171,10 +171,10 @@ class FrameSums:
         self._bucket_us = bucket_us
         self._first_us: int | None = None
         self._last_us: int | None = None
-        # By `_TRAFFIC`, and by whether there is a message: the numbers of frames, bytes, unanswered
-        # and withheld frames.
+        # The numbers of frames, bytes, unanswered frames and withheld frames, by `_TRAFFIC` and by
+        # whether there is a message.
         self._traffic = Tally()
-        # By slice and direction, and by source: the numbers of frames and bytes.
+        # The numbers of frames and bytes: by slice and direction, and by source.
         self._slices = Tally()
         self._sources = Tally()
         # Each name is kept as a single object, so a pickle contains the name only once.

@@ -387,7 +387,7 @@ def _message(table: DataFrame, fields: Collection[str]) -> DataFrame:
 
 
 def _summed(table: str, rows: DataFrame) -> DataFrame:
-    """Return one row for each task, with the sums of that task's rows."""
+    """Return one row for each task, with the sums of the rows that the task read."""
     return map_in_arrow(rows, partial(_sum, table), _SUMS)
 
 

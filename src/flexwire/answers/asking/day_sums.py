@@ -68,7 +68,7 @@ def analysis_of(rows: DataFrame) -> Column:
 
 
 def kept_columns(rows: DataFrame, schema: pa.Schema) -> Column:
-    """Return a structure of the columns of a schema, for rows that a part keeps for other days.
+    """Return a structure with the columns of a schema, for rows that a part keeps for other days.
 
     Columns that the rows lack are null.
     """

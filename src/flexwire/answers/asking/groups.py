@@ -36,8 +36,8 @@ BEAT: Final = "beat"
 LEAVE_EVENT: Final = "leave"
 EPOCH: Final = "epoch"
 COME: Final = "come"
-"""The kinds of events: a JoinGroup; members that are told to rejoin, that are seen, or that leave;
-an epoch that a member sends, and an epoch that a member receives when it joins.
+"""The kinds of events: a member joins with JoinGroup, is told to rejoin, is seen, or leaves; a
+member sends an epoch, or receives an epoch when it joins.
 """
 
 _ASKED: Final = pa.schema(

@@ -226,12 +226,15 @@ def _configurations(seen: ClusterSeen, release: str, kind: ConfiguredKind) -> It
         is_any_gone = True
         of_them = f"{users.count:,} {kind if users.count == 1 else kind + 's'}"
         have = "has" if users.count == 1 else "have"
-        reason = f"{of_them} {have} this configuration set, which {since.first} no longer has"
+        reason = f"{of_them} {have} this configuration set, which {since.first} does not have"
         verdict: AuditVerdict = "will do nothing"
         evidence, source = "configuration gone", "KIP-724" if kind == "topic" else ""
         if kind == "topic" and blocks_changes(release):
             verdict, evidence, source = "will break", "configuration blocks changes", "KAFKA-19851"
-            reason += f"; until it is deleted, {release} rejects any other change to these topics"
+            reason += (
+                f"; until this configuration is deleted, {release} rejects any other change to "
+                "these topics"
+            )
         yield ClusterGate(
             release, gate, verdict, name, evidence, reason, _removing(kind, name),
             users.names, users.count, source,
@@ -286,9 +289,7 @@ def _old_batches(seen: ClusterSeen, release: str) -> Iterator[ClusterGate]:
         )
     for topic, count in sorted(seen.old_batches.items()):
         batches = f"{count:,} {'batch' if count == 1 else 'batches'}"
-        reason = (
-            f"{batches} with magic 0 or 1 on disk, which {release} still reads but no longer writes"
-        )
+        reason = f"{batches} with magic 0 or 1 on disk, which {release} reads but does not write"
         yield ClusterGate(
             release, gate, "nothing seen against it", topic, "magic 0 and 1", reason,
             count=count, source=source,

@@ -283,10 +283,10 @@ def _too_new(party: Party, use: Use, release: str) -> UseVerdict | None:
     newer = f"the version is newer than all versions that Kafka {release} reads"
     first = heeds_offers_from(party)
     if first and use.asked != "never":
-        reason = f"{newer}, and before {first}, the client ignores the offered versions"
+        reason = f"{newer}; client releases before {first} ignore the versions that brokers offer"
         return UseVerdict("will break", "does not negotiate", reason)
     if use.asked == "never":
-        reason = f"{newer}, and {NEVER_ASKED}"
+        reason = f"{newer}; {NEVER_ASKED}"
         return UseVerdict("will break", "never asked", reason)
     reason = f"{newer}, and the capture does not show whether the client asks for ApiVersions"
     return UseVerdict("cannot say", "asking not seen", reason)

@@ -20,10 +20,11 @@ Each client creates a topic, produces five records, consumes them in a group and
 default settings. The tap applies one fault to each client. A step fails if the client reports an
 error, or reports nothing within 30 seconds (90 seconds if the broker is silent). "Twice" counts how
 many of the five records are in the topic more than once. If a client is not listed in a row, the
-client never sent such a request, or sent it only in versions in which the fault is not possible.
+client never sent the affected request, or sent it only in versions in which the fault is not
+possible.
 
-In all {count} cases the program ended, the topic had only records that a client had sent, and the
-topic had all records that the broker had acknowledged. sarama does not accept tagged fields in
+In all {count} cases, the program terminated. The topic contained all records that the broker had
+acknowledged, and only records that a client had sent. sarama does not accept tagged fields in
 response headers, although KIP-482 requires it ([report](upstream/sarama-header-tags.md)).
 """
 

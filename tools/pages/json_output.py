@@ -53,21 +53,25 @@ PAGE = DOCS / "json.md"
 _SAYING_NOTHING = """while read line; do echo '{"hex": ""}'; done"""
 _HEAD = """# What commands print as JSON
 
-This page shows the shape of what each command prints with `--format json`. The page is made by
-running the commands, and a test compares the page with their output. A name with `?` is not in
-every element; `a | b` means one of the two; `{text: int}` is an object whose names are data. Names
-begin with a small letter, as in Kafka's own JSON. An object may get new names later; the names
-listed here remain. Standard error is not JSON: it contains errors, progress, and notes, which `-q`
-suppresses. Exit codes are the same in every format.
+This page shows the structure of the JSON that each command prints with `--format json`. The page is
+generated from real runs of the commands, and a test compares the page with their output. A key
+whose name ends in `?` is not in every element. `a | b` means either `a` or `b`. `{text: int}` is an
+object whose keys are data. All other keys begin with a lowercase letter, as in Kafka's own JSON.
+Later releases may add keys to an object, but keep the keys that this page lists. Standard error is
+not JSON: it contains errors, progress, and notes, which `-q` suppresses. Exit codes are the same in
+every format.
 
-`decode` and `call` print JSON by default, and text with `--format text`. A message has the form of
-Kafka's converters, with the names of its spec and `_unknownTaggedFields`. With `--lines`, `decode`
-prints one such object per line, or `{"error": …}`; if a line contains several frames, they are in
-`frames`. A frame that is cut off has `present`, the number of bytes that are there, and `error`;
-its `length` is null if it is unknown. `answers` contains the rows of each answer under its name;
-[answers](answers.md) lists the columns. `analyze` and `demo` print a summary, and the file `facts`
-contains everything that they found. For `schema docs`, `--format` is the format of its pages, and
-`completion` prints a shell script. `python -m tools.pages.json_output` writes this page.
+`decode` and `call` print JSON by default, and text with `--format text`. The JSON form of a message
+is the form of Kafka's own converters: the keys are the field names in the message's spec. The key
+`_unknownTaggedFields` contains the tagged fields that the spec does not define. With `--lines`,
+`decode` prints one JSON object per line. If the input line is invalid, the object is
+`{"error": …}`. If the input line contains several frames, the key `frames` contains them. If a
+frame is cut off, the object also has the keys `error` and `present`, the number of bytes that are
+present. The `length` of such a frame is null if it is unknown. The JSON of `answers` contains the
+rows of each answer under the name of the answer; [answers](answers.md) lists the columns. `analyze`
+and `demo` print a summary, and the file `facts` contains everything that they found. For
+`schema docs`, `--format` is the format of its pages, and `completion` prints a shell script.
+`python -m tools.pages.json_output` writes this page.
 """
 SPEC = """{"apiKey": 900, "type": "request", "name": "PingRequest", "validVersions": "0",
   "flexibleVersions": "0+", "listeners": ["broker"], "fields": [

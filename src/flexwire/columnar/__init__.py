@@ -1,4 +1,4 @@
-"""Messages and records in bulk: converts columns of bytes into nested Arrow columns and back.
+"""Convert messages and records in bulk: from columns of bytes to nested Arrow columns and back.
 
 One column can contain messages of every version, so its type is the union of a message's fields. A
 program (`program`) is made from the schemas. It specifies where each field is in the bytes, and to

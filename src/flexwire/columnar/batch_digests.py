@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar import value_hash as H  # noqa: N812 - this prefix occurs before about ten names
+from flexwire.columnar import value_hash as H  # noqa: N812 - a short prefix for about ten names
 from flexwire.kernels import load_kernel
 from flexwire.records.decode import extents
 from flexwire.wire.batch_layout import (
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 MOST_KEYS: Final = 1 << 20
-"""The largest number of keys (32 MB) that are passed on at once. A single batch with more keys is
-passed on whole.
+"""The largest number of keys that are passed on in one call (32 MB). A single batch with more keys
+is passed on whole.
 """
 # This many batches are collected before they are returned.
 _MOST_BATCHES: Final = 1 << 16
@@ -68,12 +68,12 @@ DIGEST: Final = np.dtype([(name, np.int64) for name in _OF_RECORDS])
 """The sums over the records of a batch. A tombstone is a record with a key and a null value.
 ``oldest`` and ``newest`` are the lowest and the highest timestamp in milliseconds, ignoring
 timestamps of -1."""
-# Each size below _EXACT has its own class. Larger sizes have _HALF classes between two powers of
-# two.
+# Each size below _EXACT has its own class. Between one power of two and the next, larger sizes are
+# divided into _HALF classes.
 _HALF: Final = 64
 _EXACT: Final = 2 * _HALF
 SIZES: Final = _HALF * 26
-"""The number of classes of sizes. It is enough for 31-bit sizes."""
+"""The number of size classes, which is enough for 31-bit sizes."""
 _PLACE: Final = ("position", _MAGIC, "last_offset", "uncompressed_size")
 _FACTS: Final = (*_PLACE, *_OF_HEADER, *_OF_RECORDS, _OUTCOME)
 
@@ -86,7 +86,8 @@ class BatchDigests:
     of the hashes. ``at`` is added to the positions of the batches. ``outcomes`` returns a number
     for each batch from its attributes, producer id and base offset. This number is the column
     ``outcome``. The keys of a batch are passed on only if its outcome is in ``settled``. ``heard``
-    receives the digests of some batches as soon as they are made: an array for each fact, by name.
+    receives digests as soon as they are made, several batches at a time: an array for each fact, by
+    name.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class BatchDigests:
     ) -> None:
         self.at = 0
         self.sizes: NumpyArray = np.zeros(SIZES, np.int64)
-        """The number of records in each class of sizes."""
+        """The number of records in each size class."""
         self.skipped: list[NumpyArray] = []
         """The positions and sizes of batches without wanted records."""
         self._keys_done = keys
@@ -263,7 +264,8 @@ class BatchDigests:
 def class_of(size: int) -> int:
     """Return the class of a record size.
 
-    Each size up to 127 has its own class. Larger sizes have 64 classes between two powers of two.
+    Each size up to 127 has its own class. Between one power of two and the next, larger sizes are
+    divided into 64 classes.
 
     >>> class_of(127), class_of(128), class_of(129), class_of(130)
     (127, 128, 128, 129)

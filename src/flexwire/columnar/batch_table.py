@@ -42,8 +42,9 @@ BATCH: Final = np.dtype(
 """The columns before ``count`` are header fields. ``count`` is `COUNT_REFUSED` for batches that
 kernels must not read. ``start`` and ``end`` are the addresses of the records, in the data or in
 inflated bytes. ``budget`` limits the number of records and record headers of the batch. ``rows`` is
-the number of rows that were made from the batch. ``piece`` is the number of the piece of data with
-the batch, if several pieces are scanned together."""
+the number of rows that were made from the batch. ``piece`` is the number of the piece of data that
+contains the batch, if several pieces are scanned together.
+"""
 COUNT_REFUSED: Final = -1
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.arguments import refuse, to_choice, to_int, to_kind, to_list, to_version
-from flexwire.columnar import layout as L  # noqa: N812 - this prefix occurs before about thirty names
+from flexwire.columnar import layout as L  # noqa: N812 - a short prefix for about thirty names
 from flexwire.columnar.program import ColumnBuffers, ColumnFullError, ColumnProgram, address
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.columnar.reference import (
@@ -116,7 +116,7 @@ def range_of(ends: object, name: str) -> tuple[int | None, int | None]:
 
 
 def pruned_type(kind: pa.StructType, wanted: Iterable[str]) -> pa.StructType:
-    """Return a type with only the wanted fields, in the type's order. No names mean all fields.
+    """Return a type with only the wanted fields, in the type's order (all without names).
 
     The name of a field in a structure contains dots, as in ``topics.partitions.leader_id``, even if
     the structure is in an array. Raises `ArgumentError` for an unknown name.

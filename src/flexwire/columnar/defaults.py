@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flexwire.columnar import layout as L  # noqa: N812 - this prefix occurs before about twenty names
+from flexwire.columnar import layout as L  # noqa: N812 - a short prefix for about twenty names
 from flexwire.columnar.types import in_column
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, struct_of
 
@@ -33,7 +33,7 @@ class ColumnDefaults:
         self._texts: dict[bytes, NumpyArray] = {}
 
     def keep(self, rows: Rows) -> tuple[int, int]:
-        """Add rows to the program. Return their place in bytes, and their number."""
+        """Add rows to the program. Return their offset in bytes, and the number of rows."""
         at = len(self._rows) * L.DEFAULT
         self._rows += rows
         return at, len(rows)

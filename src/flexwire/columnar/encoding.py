@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar import layout as L  # noqa: N812 - this prefix occurs before about ten names
+from flexwire.columnar import layout as L  # noqa: N812 - a short prefix for about ten names
 from flexwire.columnar import program
 from flexwire.columnar.decoding import versions_of
 from flexwire.columnar.program import ColumnBinding, ColumnProgram, address, allocate

@@ -64,14 +64,15 @@ F_UNKNOWN, F_LAST, F_BEGAN = 0, 16, 24
 (C_REFUSE, C_ENTRIES, C_WHICH, C_FIRST, C_ROW, C_ROWS, C_REFUSED, C_BLANK) = range(0, 64, 8)
 (C_COLUMNS, C_LEVELS, C_STACK, C_BRANCHES, C_BRANCH_COUNT) = range(64, 104, 8)
 (C_DATA, C_SIZE, C_OFFSETS, C_VALID, C_VALID_BIT) = range(104, 144, 8)
-# The state of a run, with which it can continue.
+# The state from which a run can continue.
 (C_OPERATION, C_POSITION, C_END, C_FRAME, C_INDEX) = range(144, 184, 8)
 # The column that must grow, and its new size.
 (C_GROW, C_NEED) = range(184, 200, 8)
 # For encoding: the output, its end, the number of bytes that were written, and each row's end
 # (int32) or size.
 (C_OUT, C_LIMIT, C_WRITTEN, C_ENDS) = range(200, 232, 8)
-# How reading ended, where it must continue, and whether the input has int64 offsets and not int32.
+# How reading ended, where it must continue, and whether the input has int64 offsets instead of
+# int32 offsets.
 C_STATUS, C_WIDE = range(232, 248, 8)
 CALL = 248
 

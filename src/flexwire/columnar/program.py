@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar import layout as L  # noqa: N812 - this prefix occurs before about ninety names
-from flexwire.columnar import operations as W  # noqa: N812 - this is a prefix too
+from flexwire.columnar import layout as L  # noqa: N812 - a short prefix for about ninety names
+from flexwire.columnar import operations as W  # noqa: N812 - a short prefix for many names
 from flexwire.columnar.defaults import ColumnDefaults
 from flexwire.columnar.operations import FORMS, operation_of
 from flexwire.columnar.types import ColumnNode, ColumnTree, as_list, cast, validate_nulls
@@ -34,11 +34,11 @@ _WIDTHS = {
     W.INT64: 8,
     W.FLOAT64: 8,
 }
-# The operations that `W.NUMBERS` may contain, and their largest total size in bytes. The kernel
+# The operations that `W.NUMBERS` can contain, and their largest total size in bytes. The kernel
 # that writes reserves this much room in advance.
 _PLAIN = {W.BOOL, W.INT8, W.INT16, W.INT32, W.INT64, W.FLOAT64}
 _MOST_NUMBERS = 64
-# Their order, and the place at which each group begins.
+# The order of numbers, and the place at which each group of types begins.
 _ROWS = {
     L.O_INTS: {W.INT32},
     L.O_SHORTS: {W.INT16},
@@ -46,7 +46,7 @@ _ROWS = {
     L.O_OTHERS: {W.BOOL, W.INT8, W.VALID},
     L.O_ROWS_END: set[int](),
 }
-# If the elements of an array have these operations, they are read and written all together.
+# If the elements of an array have these operations, all elements are read and written together.
 _BULK = {"INT8": 1, "INT16": 2, "INT32": 4, "INT64": 8, "FLOAT64": 8}
 _WORD = np.dtype(np.int64)
 
@@ -424,9 +424,10 @@ def allocate(size: int) -> NumpyArray:
 
 
 class ColumnBuffers:
-    """The columns for ``rows`` rows. ``bound`` is the largest number of elements or bytes in them.
+    """The columns for ``rows`` rows.
 
-    The columns of a level grow together. The bytes of a string column grow separately.
+    ``bound`` is the largest number of elements or bytes in the columns. The columns of a level grow
+    together. The bytes of a string column grow separately.
     """
 
     def __init__(self, program: ColumnProgram, rows: int, bound: int) -> None:
@@ -450,7 +451,7 @@ class ColumnBuffers:
             self.columns[node.number, L.K_WIDTH // 8] = node.width
 
     def grow(self, status: int, what: int, need: int) -> None:
-        """Make the room that a kernel requests. Raises `ColumnFullError` beyond `MOST`."""
+        """Allocate the memory that a kernel requests. Raises `ColumnFullError` beyond `MOST`."""
         if need > MOST:
             raise ColumnFullError
         if status == L.GROW_LEVEL:

@@ -3,11 +3,12 @@
 `RECORD_COLUMNS` and `BATCH_COLUMNS` list the names and types of the columns.
 
 Copying a string to every row takes as long as copying a key, and Spark does not accept
-dictionaries. Nearly always, all rows have the same text. Their column is then a slice of a column
-that was made before.
+dictionaries. Nearly always, all rows contain the same string. Their column is then a slice of a
+column that was made before.
 
 These columns are used for decoding in columns, and for the ``records`` table of an analysis. Spark
-accepts no dictionaries, no unsigned integers and no milliseconds, so none of these are used.
+accepts no dictionaries, no unsigned integers and no timestamps in milliseconds, so none of these
+are used.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ _KEPT = 1 << 18
 
 _TEXT = pa.string()
 MOST_OF_TEXTS = MOST
-"""The largest number of bytes of a column with repeated texts. Longer columns are divided into
+"""The largest size in bytes of a column of repeated strings. Longer columns are divided into
 chunks.
 """
 
 
 class RepeatedTexts:
-    """The possible texts of columns, each with a number."""
+    """The strings that a column can contain, each with a number."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = [text.encode() for text in texts]
@@ -87,7 +88,7 @@ class RepeatedTexts:
         return pa.Array.from_buffers(pa.string(), len(self._texts), buffers)
 
     def same(self, number: int, rows: int) -> pa.StringArray:
-        """Return a column with the same text in each row."""
+        """Return a column with the same string in each row."""
         size = len(self._texts[number])
         kept_rows, ends, data = self._columns.get(number, (-1, None, None))
         if kept_rows < rows:
@@ -196,8 +197,8 @@ OF_BATCH: dict[str, Callable[[RecordBatch], Any]] = {
 _TYPES = list(TimestampType)
 _CREATE_TIME = _TYPES.index(TimestampType.CREATE_TIME)
 _APPEND_TIME = _TYPES.index(TimestampType.LOG_APPEND_TIME)
-# Columns of text: the texts, the bits of the batch's attributes that select a text, and the number
-# of the text for each value of these bits.
+# Columns of strings: the strings, the bits of the batch's attributes that select a string, and the
+# number of the string for each value of these bits.
 _TEXTS = {
     "compression": (RepeatedTexts(COMPRESSIONS), COMPRESSION_MASK, np.arange(COMPRESSION_MASK + 1)),
     "timestamp_type": (
@@ -291,7 +292,7 @@ class RecordColumnBuilder:
             for name in self._columns
         ]
         schema = schema_of(self._columns)
-        # A small column has its texts in one piece and not in chunks.
+        # A small column contains its strings in one piece, not in chunks.
         if self._is_small:
             return [self._run.take_batch(columns, _BATCH_FROM_C, schema)]
         arrays = [

@@ -78,7 +78,7 @@ def encode_records(
     Raises `EncodeError`, with the rows, for values that a record cannot have, and for a column of
     an invalid type. Raises `CodecError` for an array whose buffers do not match its type. The
     function refuses the same values as `encode_messages`, with the same error texts. For example,
-    a null in the list of a record's headers is not a header.
+    it refuses a null in the list of a record's headers.
     """
     return b"".join(
         encode_record_pieces(
@@ -111,7 +111,7 @@ def encode_record_pieces(
     if records_per_batch < 1:
         raise EncodeError(f"a batch must have at least one record, got {records_per_batch}")
     attributes = pack_attributes(RECORD_BATCH, compression, timestamp_type, {})
-    # A level that the compression type does not have is refused even if there are no rows.
+    # A compression level that the codec does not support is refused even if there are no rows.
     level = checked_level(compression_of(attributes), level)
     done = 0
     for chunk in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:

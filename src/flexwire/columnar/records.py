@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 MOST_ENOUGH = 1 << 24
 """The largest size of a group that a caller may request, in bytes."""
-# After these bytes there is room for one batch with this many bytes.
+# The buffer has this much additional room, so that a last batch of this size fits.
 _SPARE = 4 << 20
 
 _FACTS = ("position", "size", "is_skipped")
@@ -106,9 +106,9 @@ class Inflater:
     def inflate_group(self, table: NumpyArray, enough: int) -> int:
         """Inflate the first batches of the table, until they have ``enough`` bytes.
 
-        Returns the row after these batches. Sets ``start`` and ``end`` to the place of their
-        records, and sets ``budget``. A batch that cannot be inflated gets the ``count`` of refused
-        batches.
+        Returns the row after these batches. Sets ``start`` and ``end`` to the start and the end of
+        their records, and sets ``budget``. A batch that cannot be inflated gets the ``count`` of
+        refused batches.
         """
         last, is_compressed = load_kernel("batches").group(table, enough)
         return self._inflate(table[:last], enough) if is_compressed else last
@@ -137,7 +137,7 @@ class Inflater:
             self._begin, self._room = address(room), room.data
 
     def _ask_codec(self, todo: _InflatedBatches, row: int) -> int:
-        """Inflate one batch. Return its inflated size, or 0 if it is refused."""
+        """Inflate one batch. Return the inflated size, or 0 if the batch is refused."""
         begin, size = todo.positions[row] + HEADER_SIZE, todo.sizes[row] - HEADER_SIZE
         if todo.skipped[row] or not size:
             return 0
@@ -201,10 +201,10 @@ _NONE = np.empty(0, BATCH)
 class RecordSelection:
     """The records to read, and the columns for them.
 
-    Both ranges include their ends. None means that there is no limit. If the header of a batch
-    shows that the batch is outside of a range, neither its records nor its crc are read. A
-    compressed batch may inflate to at most ``max_inflated`` bytes and, with ``max_ratio``, to at
-    most that many times its own bytes.
+    The ranges of offsets and timestamps include their ends. None means that there is no limit. If
+    the header of a batch shows that the batch is outside of a range, neither its records nor its
+    crc are read. A compressed batch may inflate to at most ``max_inflated`` bytes and, with
+    ``max_ratio``, to at most that many times its own bytes.
     """
 
     columns: tuple[str, ...] = DEFAULT_COLUMNS
@@ -443,7 +443,7 @@ class RecordReader:
         self._refuse(RecordError(reason, offset=start), None)
 
     def _refuse(self, error: RecordError, after: int | None) -> None:
-        """Raise an error, or note it and continue at ``after``, or else at the next batch."""
+        """Raise an error, or record it and continue at ``after`` (None: at the next batch)."""
         if self._mode == "FAILFAST":
             raise error from None
         if after is None:
@@ -493,12 +493,13 @@ def decode_records(
     max_inflated: int = MAX_INFLATED,
     partial: bool = False,
 ) -> pa.Table:
-    """Decode the records in record batches and message sets, of every magic and compression.
+    """Decode record batches and message sets with any magic value and compression codec.
 
     ``data`` is any buffer of bytes. ``columns`` are names in `RECORD_COLUMNS` and `BATCH_COLUMNS`.
-    Other columns are not copied. Both ranges include their ends. None means that there is no end.
-    If the header of a batch shows that the batch is outside of a range, the whole batch is skipped.
-    The result is a table with as many chunks as Arrow's int32 offsets require.
+    Other columns are not copied. The ranges of offsets and timestamps include their ends. None
+    means that a range has no limit. If the header of a batch shows that the batch is outside of a
+    range, the whole batch is skipped. The result is a table with as many chunks as Arrow's int32
+    offsets require.
 
     Raises `RecordError` for the first damaged batch. Also raises it for data that ends within a
     batch, because a damaged length would look the same. A fetch response that reached its size

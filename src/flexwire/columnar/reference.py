@@ -1,6 +1,6 @@
 """The reference executor for rows. It raises the errors for rows that kernels refuse.
 
-A row is a mapping in Arrow's form. Its plain value has the form of the wire types.
+A row is a mapping in Arrow's form. The plain value of a row has the form of the wire types.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar import layout as L  # noqa: N812 - this prefix occurs before about ten names
+from flexwire.columnar import layout as L  # noqa: N812 - a short prefix for about ten names
 from flexwire.columnar import program
 from flexwire.columnar.program import address
 from flexwire.columnar.types import in_column, raw_tagged_fields, validate

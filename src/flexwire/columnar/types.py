@@ -106,7 +106,7 @@ class _MessageColumns:
     def count(self, name: str, open_: tuple[str, ...]) -> int:
         """Count the columns of a structure.
 
-        A spec may use a structure very often, and each use counts.
+        A spec can use the same structure many times, and each use counts.
         """
         if name in open_:
             # The fields come from several specs.

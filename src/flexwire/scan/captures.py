@@ -60,10 +60,12 @@ class CaptureScan:
             these tables.
         message: for "messages", the message ("FetchRequest") whose table is read. For "frames",
             only frames with this message are read.
-        client_ids: only frames with these client ids. Not for connections and packets.
+        client_ids: only frames with these client ids. This option does not apply to connections and
+            packets.
         topics: for "records", only records of these topics.
         since, until: only frames whose last byte was captured at or after ``since``, and before
-            ``until``. A time without a zone is in UTC. Not for connections and packets.
+            ``until``. A time without a zone is in UTC. These options do not apply to connections
+            and packets.
         brokers, ports: the addresses of brokers, such as "10.0.0.1:9092", and the ports of
             brokers.
         release: the release of the captured brokers, such as "3.9.2".
@@ -210,6 +212,6 @@ def _rows(scan: CaptureScan, request: AnalysisRequest, kept: Path) -> Generator[
             yield connection_rows(survey.connections[first : first + _BATCH_ROWS])
     else:
         for number in range(survey.ranges):
-            # After a range, its files are no longer needed, but the names of all files are.
+            # Once a range is decoded, only the names of its files are still needed.
             for _, rows in decode_range_rows(request, number, read_kept, scan.row_filter()):
                 yield rows

@@ -39,8 +39,8 @@ class LogScan:
         isolation: "read_uncommitted", or "read_committed", which leaves out records of aborted and
             of open transactions.
         replicas: "longest", or "all", which adds the column ``replica``.
-        include_batch: whether there are columns with facts about each record's batch.
-        include_file: whether there is the column ``file``.
+        include_batch: whether columns with facts about each record's batch are added.
+        include_file: whether the column ``file`` is added.
         include_deleted: whether records before the log start offset are read, if files contain
             them.
         mode: "FAILFAST" raises an error for damage. "PERMISSIVE" returns a row for the damage,
@@ -108,8 +108,8 @@ def read_kafka_log(
 ) -> pa.RecordBatchReader:
     """Return the records of log segments, batch by batch, with the given ``columns`` or with all.
 
-    ``paths`` are log directories of brokers, directories of partitions, segments, patterns and
-    URLs. ``options`` are the attributes of `LogScan`. Columns that are not requested are not built.
+    ``paths`` are log directories of brokers, partition directories, segments, patterns and URLs.
+    ``options`` are the attributes of `LogScan`. Columns that are not requested are not built.
 
     Raises `CaptureError` for paths without a log, and `ArgumentError` for a missing topic or a
     value that an option does not accept. While rows are read, raises `CaptureError` for damage, and

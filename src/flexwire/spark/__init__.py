@@ -1,6 +1,6 @@
-"""Kafka's bytes on Spark: formats, column functions, and the analysis of captured traffic.
+"""Read Kafka's bytes on Spark: formats, column functions, and the analysis of captured traffic.
 
-`register` gives a session the formats (`formats`) and the functions in SQL (`functions`).
+`register` adds the formats (`formats`) and the SQL functions (`functions`) to a session.
 `condition_of` returns the condition of an error.
 
 A capture may be larger than memory, and a connection may continue from one of its files to the
@@ -14,7 +14,7 @@ The laws of this package (tests below `tests/`):
 
 - Every task begins with `begin_task`. Otherwise each garbage collection costs 0.04 CPU seconds
   (`spark/test_tasks.py`).
-- A task writes files only through `run_tasks` and `Drop.put`, because Spark may run it twice
+- A task writes files only through `run_tasks` and `TaskOutput.put`, because Spark may run it twice
   (`spark/test_faults.py`).
 - One step publishes an analysis: a rename on this machine, one PUT in a store, or an entry in the
   ledger for Delta and Iceberg (`spark/test_staging.py`, `spark/test_stored.py`,

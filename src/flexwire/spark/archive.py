@@ -159,9 +159,9 @@ def _is_ours(path: Path) -> bool:
 
 
 def _start_once(options: str) -> None:
-    from pyspark import SparkContext  # noqa: PLC0415 - only the process that dumps starts Spark
+    from pyspark import SparkContext  # noqa: PLC0415 - only the archiving process starts Spark
 
-    from flexwire.spark.session import session  # noqa: PLC0415 - only the process that dumps starts Spark
+    from flexwire.spark.session import session  # noqa: PLC0415 - only the archiving process starts Spark
 
     spark = session(conf={JAVA_OPTIONS: options})
     if spark.sparkContext.parallelize(range(1), 1).map(abs).collect() != [0]:
@@ -180,8 +180,8 @@ def _start_once(options: str) -> None:
 
 def _query(spark: SparkSession) -> None:
     """Make Java load the classes that a query needs to read Parquet, join, add up and sort."""
-    import pyarrow as pa  # noqa: PLC0415 - only the process that dumps needs it
-    import pyarrow.parquet as pq  # noqa: PLC0415 - only the process that dumps needs it
+    import pyarrow as pa  # noqa: PLC0415 - only the archiving process needs it
+    import pyarrow.parquet as pq  # noqa: PLC0415 - only the archiving process needs it
 
     rows = {"name": ["a", "b"], "size": [1, 2], "time": [datetime.now(UTC)] * 2}
     with tempfile.TemporaryDirectory() as scratch:

@@ -198,7 +198,7 @@ def _read_looks(directory: OutputDirectory, look_tasks: int) -> list[FileLook] |
 def _survey(
     request: AnalysisRequest,
     look_tasks: int,
-    is_whole: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
+    is_whole: bool,  # noqa: FBT001 - bound by partial, the only way to configure a task
     write: Write,
     _number: int,
     task_output: TaskOutput,
@@ -259,7 +259,7 @@ def _fold(
     request: AnalysisRequest,
     look_tasks: int,
     pieces: int,
-    may_divide: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
+    may_divide: bool,  # noqa: FBT001 - bound by partial, the only way to configure a task
     write: Write,
     _number: int,
     task_output: TaskOutput,
@@ -360,7 +360,7 @@ _SUMS: Final = "_sums/0"
 
 
 def keep_sums(directory: OutputDirectory, number: int, sums: AnalysisSums) -> None:
-    """Keep the sums of a task. Later jobs use greater numbers for their tasks."""
+    """Keep the sums of a task. Later jobs use larger numbers for their tasks."""
     data = pickle.dumps(sums, pickle.HIGHEST_PROTOCOL)
     write_there(directory, f"{_SUMS}/{number:06d}", compress(data))
 
@@ -436,7 +436,7 @@ def continuation_notes(summary: SurveySummary) -> tuple[str, ...]:
 
 
 def answer_notes(facts: Facts) -> tuple[str, ...]:
-    """Return notes on omissions of the audit, and on the time, failures and cuts of answers."""
+    """Return notes on omissions in the audit, and on dated, failed and shortened answers."""
     failed = (f"Not answered: {question.reason}" for question in facts.unanswered)
     cut = (
         f"The answer {answer.name} has {answer.rows:,} rows; its table and CSV file contain the "
@@ -453,7 +453,7 @@ LEAST_RANGE_BYTES: Final = 64 << 20
 MOST_RANGE_BYTES: Final = 4 << 30
 """The largest range in bytes. Decoding it takes a minute, which a failed task repeats."""
 MOST_CLUSTER_RANGE_BYTES: Final = 512 << 20
-"""The largest range on a cluster, in bytes. Executors of a cluster come and go.
+"""The largest range on a cluster, in bytes. A cluster can lose and add executors.
 
 The ranges of a lost executor are decoded again, and the number of executors can change.
 """
@@ -533,7 +533,7 @@ def _decode(
     request: AnalysisRequest,
     digest: str,
     span_us: int,
-    is_part: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
+    is_part: bool,  # noqa: FBT001 - bound by partial, the only way to configure a task
     number: int,
     task_output: TaskOutput,
 ) -> None:

@@ -21,7 +21,7 @@ _CLASS: Final = re.compile(r"^flexwire\.errors\.(\w+)(?=:|$)", re.MULTILINE)
 
 
 def condition_of(error: BaseException) -> str | None:
-    """Return the condition of an error of flexwire, or of Spark's error that it caused.
+    """Return the condition of a flexwire error, or of a Spark error that a flexwire error caused.
 
     The condition is in `flexwire.errors.CONDITIONS`, or None if the cause is not an error of
     flexwire.

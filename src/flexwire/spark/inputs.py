@@ -12,7 +12,7 @@ from flexwire.errors import FlexwireError, StorageError
 from flexwire.extras import needed_by
 from flexwire.facts.facts import TlsFacts, TlsReason
 
-# These names were in this module before.
+# This module defined these names before, and still exports them.
 from flexwire.inputs import Inputs, capture_sources, input_sources
 from flexwire.spark.delta.staging import grown_staging
 from flexwire.spark.publishing.local import local_staging

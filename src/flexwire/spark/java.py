@@ -88,10 +88,10 @@ def find_java() -> Path:
 def without_vector(home: Path) -> Path:
     """Return a JAVA_HOME that runs the java of ``home`` without `VECTOR` among its arguments.
 
-    It consists of a ``bin/java`` script in the user's cache directory, or otherwise in the
-    temporary directory. The name of the directory is a digest of the script, so two environments
-    never share a directory. Raises `JavaError` if neither directory can be written to and run
-    from.
+    This JAVA_HOME contains only a ``bin/java`` script. The script is in the user's cache directory
+    or, if that directory cannot be used, in the temporary directory. The name of the directory is a
+    digest of the script, so two environments never share a directory. Raises `JavaError` if neither
+    directory can be written to and run from.
     """
     # The loop rotates the arguments once and drops the flag.
     script = (
@@ -134,7 +134,7 @@ def _settings(executable: Path, *flags: str) -> tuple[dict[str, str], str]:
     # The output of -version has no home, and its wording differs between vendors.
     command = [str(executable), *flags, "-XshowSettings:properties", "-version"]
     try:
-        answer = subprocess.run(  # noqa: S603 - the user's own java, and no shell
+        answer = subprocess.run(  # noqa: S603 - runs the user's own java, without a shell
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -97,7 +97,8 @@ class LogPlan:
     Attributes:
         partitions: every partition, by its number in the works.
         segments: the segments that are read.
-        left_out: directories of partitions for which another directory is read.
+        left_out: partition directories that are not read, because another directory has the same
+            partition.
         growth: how each partition continues the data in the tables, if these grow.
         walks: the logs that are read, each with the number of its partition. One task finds the
             transactions of the logs in one group.
@@ -393,7 +394,7 @@ def _transactions(directory: OutputDirectory, partition: int) -> Transactions:
 def _digest(
     digest: str,
     inflation: Inflation,
-    is_part: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
+    is_part: bool,  # noqa: FBT001 - bound by partial, the only way to configure a task
     number: int,
     task_output: TaskOutput,
 ) -> _LogCounts:

@@ -34,18 +34,18 @@ def register(
     used only once, in one query. Options of the format limit what is read without this setting.
     Raises `ArgumentError` before PySpark 4.1.
     """
-    from pyspark.errors import AnalysisException  # noqa: PLC0415 - it takes a second
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - it takes a second
-    from pyspark.sql.datasource import DataSourceReader  # noqa: PLC0415 - it takes a second
+    from pyspark.errors import AnalysisException  # noqa: PLC0415 - this import takes a second
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - this import takes a second
+    from pyspark.sql.datasource import DataSourceReader  # noqa: PLC0415 - this import takes a second
 
     from flexwire.spark.sources.kafka_capture import (  # noqa: PLC0415 - it imports PySpark
         KafkaCapture,
     )
-    from flexwire.spark.sources.kafka_log import (  # noqa: PLC0415 - it takes a second
+    from flexwire.spark.sources.kafka_log import (  # noqa: PLC0415 - this import takes a second
         FilteredKafkaLog,
         KafkaLog,
     )
-    from flexwire.tasks import activate  # noqa: PLC0415 - it takes a second
+    from flexwire.tasks import activate  # noqa: PLC0415 - this import takes a second
 
     if to_flag(push_filters, "push_filters"):
         if not hasattr(DataSourceReader, "pushFilters"):

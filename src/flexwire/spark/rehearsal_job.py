@@ -66,7 +66,7 @@ def with_returns(
     spark: SparkSession, frames: DataFrame, refused: Sequence[RefusedClient]
 ) -> list[RefusedClient]:
     """Return the same clients with the requests that they sent after their last refusal."""
-    from pyspark.sql import functions as f  # noqa: PLC0415 - it takes a while
+    from pyspark.sql import functions as f  # noqa: PLC0415 - this import is slow
 
     rows = [
         (number, client.host, client.client_id, _apis(client), client.last_time_us)

@@ -52,7 +52,7 @@ _TEXTS: Final = tuple(name for name in LOGGED_TEXTS if name not in {"client", "b
 
 
 class ContinuedConnection(SavedRecord):
-    """The facts about a connection in the lines that were read, and the analysis it began in.
+    """The facts about a connection in the lines that were read, and the analysis in which it began.
 
     ``texts`` are the values of `_TEXTS`.
     """
@@ -117,7 +117,7 @@ class RequestLogGrowth:
         return ids
 
     def continued(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows of connections with earlier facts, and the analysis in which each one began.
+        """Return rows of connections with earlier facts, and with the analyses in which they began.
 
         The counts and the first time remain those of this analysis.
         """

@@ -60,7 +60,8 @@ if TYPE_CHECKING:
 
 
 LEAST_TASK: Final = 16 << 20
-"""The smallest number of bytes that a task reads, if there are enough. This takes some seconds.
+"""The smallest number of bytes that a task reads, if there are enough. Reading them takes a few
+seconds.
 """
 MOST_TASK: Final = 512 << 20
 MOST_CONNECTIONS: Final = 200_000
@@ -208,7 +209,7 @@ def write_request_log_tables(
     written_files = compact(spark, committed, task_output)
     remove_parts(task_output.directory)
     settle(task_output.directory, task_output.count_files(written_files))
-    # This file is small. It can be written only now, because it contains the facts of several
+    # The table of connections can be written only now, because it contains the facts of several
     # tasks about each connection.
     notes += _write_connections(task_output, sums.audit.logged(), growth)
     packets = _packets(counts)
@@ -383,7 +384,7 @@ _OF_LISTENER: Final = ["connection", "listener", "security_protocol"]
 
 
 def _packets(counts: _LineCounts) -> pa.RecordBatch:
-    import pyarrow as pa  # noqa: PLC0415 - only types from it are needed above
+    import pyarrow as pa  # noqa: PLC0415 - above, this module needs pyarrow only for types
 
     rows = []
     for name, lines in sorted(counts.lines.items()):

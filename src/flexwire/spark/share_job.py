@@ -5,7 +5,7 @@ all files ─▶ merged; a share of the connections is surveyed ─▶ the share
                           a task each                                one task
 ```
 Each task reads all packets (`flexwire.survey.shares`). More tasks therefore take more CPU time in
-total, and less time until the end.
+total, but they finish sooner.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Tables:
 
     @property
     def connections(self) -> Path:
-        """The table of connections: endpoints, bytes, how each ended, and whether it is Kafka."""
+        """The table of connections: their endpoints, bytes and ends, and whether they are Kafka."""
         return self.root / "connections"
 
     @property

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 PREFIX: Final = ".flexwire-opened-"
 LEAST_SHARE_BYTES: Final = 32 << 20
-"""The smallest number of captured bytes per task. Below it, dividing the work saves no time,
+"""The smallest number of captured bytes per task. Below this size, dividing the work saves no time,
 because each task reads all captures.
 """
 MOST_SHARES: Final = 8
@@ -67,7 +67,7 @@ _NONCE_BYTES: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class SealedKeys:
-    """A key log in an encrypted file, and the key of the file. The secrets require both."""
+    """A key log in an encrypted file, and the key of the file. Reading the secrets requires both."""
 
     directory: OutputDirectory
     key: bytes = field(repr=False)

@@ -45,13 +45,13 @@ def list_captures(paths: Iterable[str | Path]) -> list[InputFile]:
     ``?``, ``[…]`` and ``**``. The name of a file on this machine is its absolute path, without
     symbolic links.
 
-    Raises `CaptureError` for a path without files, and `StorageError` if this cannot be determined.
+    Raises `CaptureError` for a path without files, and `StorageError` if a path cannot be examined.
     """
     return list_files(paths, has_capture_name, CAPTURES)
 
 
 def list_files(paths: Iterable[str | Path], is_wanted: IsWanted, name: str) -> list[InputFile]:
-    """Return files of another kind in the same way. ``name`` describes their names in an error."""
+    """Return files of any kind, found like captures. ``name`` describes their names in errors."""
     sources: list[InputFile] = []
     for path_or_url in paths:
         if not isinstance(path_or_url, str | Path):

@@ -211,7 +211,7 @@ def _open_library(scheme: str, authority: str, process: int) -> FileStore:  # no
     # gcsfs logs a traceback for each error, which would appear on the terminal if there were no
     # handler.
     logging.getLogger(kind.__module__.partition(".")[0]).addHandler(logging.NullHandler())
-    settings = kind._get_kwargs_from_urls(f"{scheme}://{authority}/")  # noqa: SLF001 - this is fsspec's own way
+    settings = kind._get_kwargs_from_urls(f"{scheme}://{authority}/")  # noqa: SLF001 - fsspec itself parses URLs with this function
     # A cached listing would hide the writes of other processes, and a shared instance would have a
     # cache.
     files = kind(**settings, use_listings_cache=False, skip_instance_cache=True)

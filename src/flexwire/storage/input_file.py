@@ -40,7 +40,7 @@ in memory.
 """
 
 FEWEST_BYTES: Final = 256 << 10
-"""The least number of bytes in a request for a part of a Parquet file.
+"""The smallest number of bytes in a request for a part of a Parquet file.
 
 One request then returns several small adjacent columns.
 """
@@ -219,9 +219,9 @@ _GROWING: Final = {"", "hdfs"}  # In an object store, every change creates anoth
 class InputFile:
     """A file given by URL or path, with the size and version from its listing.
 
-    A task can open it on any machine. Opening and reading fail if the file was replaced in the
-    meantime. A file on this machine or in HDFS may have grown. Such a file is read only up to the
-    listed ``size``. ``version`` is an ETag or a generation in an object store. On this machine,
+    A task can open the file on any machine. Opening and reading fail if the file was replaced in
+    the meantime. A file on this machine or in HDFS may have grown. Such a file is read only up to
+    the listed ``size``. ``version`` is an ETag or a generation in an object store. On this machine,
     ``version`` is the time of the last change and the file's number.
     """
 

@@ -3,7 +3,7 @@
 New files are created with mode 0600 or 0700. Existing files keep their mode.
 
 Data between tasks is written once and read once, so it is compressed. With small messages, tables
-have nine bytes per frame, and without compression the files between the tasks of an analysis were
+take nine bytes per frame, and without compression the files between the tasks of an analysis were
 larger than the tables.
 """
 
@@ -79,7 +79,7 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, FILE_MODE)
 
 
-_QUICKLY: Final = 1  # This is a level of zstd.
+_QUICKLY: Final = 1  # This is a zstd compression level.
 
 
 def compress(data: bytes) -> bytes:

@@ -29,7 +29,7 @@ def request_range(
 ) -> RangeAnswer:
     """Return the bytes from ``first`` to ``last`` of a file with ``size`` bytes.
 
-    S3 gets the request up to `RETRIES` times, until the response contains this range of this
+    The request is sent to S3 up to `RETRIES` times, until the response contains this range of this
     ``version``. If the last response is for another version, it is returned, and the caller refuses
     it. Raises `OSError` if the store returns other bytes than requested, and the library's own
     errors.
@@ -66,7 +66,7 @@ async def _s3_response(
 ) -> tuple[dict[str, Any], bytes]:
     """Return the headers and body of the first correct response, or else of the last response."""
     for retries_left in reversed(range(RETRIES)):
-        response = await files._call_s3("get_object", **request)  # noqa: SLF001 - s3fs has no other call in its loop
+        response = await files._call_s3("get_object", **request)  # noqa: SLF001 - s3fs has no public function for this call
         try:
             data = await response["Body"].read()
         except Exception:

@@ -139,8 +139,8 @@ _LISTINGS = {"s3": _s3, "gs": _gs, "az": _az}
 def moment_of(seconds: float) -> datetime:
     """Return the time this many seconds after 1970 in UTC, or the nearest time that is possible.
 
-    A file may have any time, because some file systems store times with 64 bits. Datetimes have the
-    years 1 to 9999.
+    A file may have any time, because some file systems store times with 64 bits. A datetime only
+    supports the years 1 to 9999.
 
     >>> moment_of(0).isoformat(), moment_of(10**12).isoformat()
     ('1970-01-01T00:00:00+00:00', '9999-12-31T23:59:59.999999+00:00')

@@ -5,7 +5,7 @@ frames before it on its connection. One pass therefore reads all packets first. 
 nothing, and keeps the state that each part needs for decoding. For a large capture, this pass
 itself runs in pieces, which are merged afterwards. Captures of several hosts that must be merged
 by time have no pieces. For them, tasks divide the connections. docs/survey.md explains the pass
-with ten segments.
+with an example of ten segments.
 
 The laws of this package (tests below `tests/`):
 

@@ -102,7 +102,7 @@ class Fold:
         )
 
     def _after(self, summary: PieceSummary) -> FilePosition | None:
-        """Return where a piece ends, as reported by a reader that has read everything before."""
+        """Return where a piece ends, as reported by a reader that has read everything before it."""
         stop, at = summary.stop, self._at
         if stop is None or stop.is_end or at is None or at.file != stop.file:
             return stop

@@ -362,7 +362,7 @@ SAMPLED: Final = (
     "the file states that it contains only a part of the traffic: set acceptSampled to true to "
     "read it, and remember that all counts cover only this part"
 )
-"""The reason why such a capture is read only on request."""
+"""The reason why a capture of only a part of the traffic is not read by default."""
 
 
 class _FollowedFiles:

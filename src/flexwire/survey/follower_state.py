@@ -248,7 +248,7 @@ class FollowerState:
         return is_proven
 
     def _introduce(self, frames: FrameColumns, headers: HeaderColumns) -> dict[str, int]:
-        """Record clients' software. Return the rows that name it for the first time."""
+        """Record clients' software. Return the rows that name the software for the first time."""
         if not self._row_filter.gives(FRAMES):
             return {}
         software_here: dict[str, tuple[int, Software]] = {}

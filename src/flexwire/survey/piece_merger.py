@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 _NUMBER = struct.Struct(">i")
 
 Payloads = tuple[bytes | None, bytes | None]
-"""The payloads of the first request and of the first response, where they exist."""
+"""The payloads of the first request and of the first response, if they exist."""
 
 
 class OverlapError(UnprovenError):

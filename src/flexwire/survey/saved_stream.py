@@ -68,7 +68,7 @@ Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
 
 
 class InterfaceRecord(SavedRecord):
-    """An interface. Its resolution is a number in big-endian bytes."""
+    """A capture interface. The resolution of its clock is a number in big-endian bytes."""
 
     linktype: Uint16
     snaplen: Uint32

@@ -112,7 +112,7 @@ class StepLog:
     is_whole: bool = True
 
     def add(self, step: FastPathStep) -> None:
-        """Add a step. If the step before it completed no frame, the two steps are joined.
+        """Add a step. If the previous step completed no frame, the two steps are joined.
 
         In this case both steps contain parts of one frame.
         """
@@ -324,7 +324,7 @@ class SpeculativeFlows(Flows):
         self._is_first = is_first
         self.guessed: dict[str, SpeculativeAssembler] = {}
         self.fresh: dict[str, SpeculativeAssembler] = {}
-        self.by_number: dict[int, SpeculativeAssembler] = {}  # By the number of the connection.
+        self.by_number: dict[int, SpeculativeAssembler] = {}  # The keys are connection numbers.
         self.ended_by_key: dict[str, list[CapturedConnection]] = {}
         self.keys: list[str] = []
         self._seen = 0

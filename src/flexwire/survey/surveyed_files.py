@@ -118,7 +118,7 @@ def check_files(survey: Survey, request: AnalysisRequest, *, remedy: str, to_acc
 
 
 def analysis_notes(facts: Facts) -> tuple[str, ...]:
-    """Return what a user should know about an analysis before its answers."""
+    """Return the notes to read before the answers of an analysis."""
     return (*mark_notes(facts.sampled, facts.added_tags), *moment_notes(facts.answers))
 
 

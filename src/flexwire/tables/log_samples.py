@@ -75,7 +75,7 @@ class BatchExtents(NamedTuple):
 
 
 def sample_at(window: SampleWindow, batches: BatchExtents) -> BatchSample | None:
-    """Choose successive batches of a piece. Return None without such batches.
+    """Choose successive batches of a piece. Return None if there are no such batches.
 
     Control batches between the chosen batches are not part of the sample.
     """

@@ -24,7 +24,7 @@ OUTCOMES: Final = {
     TransactionOutcome.OPEN: "open",
     TransactionOutcome.UNKNOWN: "not known",
 }
-"""The texts in the table of batches that describe the transaction of a batch."""
+"""The strings in the table of batches that describe the transaction of a batch."""
 
 _STRING, _INT, _LONG = pa.string(), pa.int32(), pa.int64()
 _DAMAGE = "if the bytes are not a batch"

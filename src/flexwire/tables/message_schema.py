@@ -6,8 +6,9 @@ of the facts: ``select(client_id, body.topics)``. If a body does not decode, the
 and the reason. If a body breaks its spec but Kafka's Java reads it, the row has the body, the bytes
 and the reason.
 
-A few versions got a new layout without a new number, mostly while they were a preview. If the user
-specifies the release of the captured brokers, bytes are read with the layout of that release.
+The layout of a few versions changed without a new version number, mostly while the versions were in
+preview. If the user specifies the release of the captured brokers, bytes are read with the layout
+of that release.
 """
 
 from __future__ import annotations

@@ -369,7 +369,7 @@ class _RowParts:
         self._put = 0
 
     def put(self, rows: Words, batch: pa.RecordBatch, is_right: Words | None = None) -> None:
-        """Add a batch of these rows. Rows that are not right are missing until a later call."""
+        """Add a batch of these rows, except those for which ``is_right`` is false."""
         places = np.arange(self._put, self._put + len(rows))
         self._places[rows] = places if is_right is None else np.where(is_right, places, -1)
         self._batches.append(batch)

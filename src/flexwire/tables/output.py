@@ -198,7 +198,7 @@ def _table_of(name: str) -> str:
 
 
 def output(out: str | Path) -> Output:
-    """Return the complete output of ``analyze(..., out)``. Raises `FlexwireError` without one.
+    """Return the complete output of ``analyze(..., out)``. Raises `FlexwireError` if there is none.
 
     ``OUT/tables`` can be given instead of ``OUT``.
     """

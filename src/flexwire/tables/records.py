@@ -97,7 +97,7 @@ class RunRows:
 
     @classmethod
     def joined(cls, rows: Sequence[RunRows]) -> RunRows:
-        """Return several objects with rows as one object. All must have the same columns."""
+        """Return several objects with rows as one. All objects must have the same columns."""
         return cls(
             rows[0].schema,
             pa.concat_batches([row.own for row in rows]),

@@ -171,7 +171,7 @@ def _filled(obj: Any, schema: Schema, names: Any, body: LoggedBody) -> Any:
 
 
 def _takes_size(filled: dict[Any, Any], name: str, kind: Bytes, body: LoggedBody) -> bool:
-    """Remove the size of a field's records from a structure. Return False without a size."""
+    """Remove the size of a field's records from a structure. Return False if there is no size."""
     sized = f"{name}{SIZE_SUFFIX}"
     if sized in filled:
         size = filled.pop(sized)
@@ -350,7 +350,7 @@ def _plans(name: str, version: int) -> tuple[_BodyPlan, ...]:
 
 
 def _json_struct(schema: Schema, kind: pa.StructType, names: Names) -> pa.StructType | None:
-    """Return the type of a structure in JSON, or None if columns cannot read it."""
+    """Return the Arrow type for a structure in JSON, or None if no type can represent it."""
     fields = []
     for wire_field in schema.fields:
         if wire_field.presence is Presence.ABSENT:

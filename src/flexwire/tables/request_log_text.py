@@ -135,7 +135,7 @@ class _TextReader:
         self.at = matched.end()
 
     def _tagged(self, schema: Schema, values: dict[str, Any]) -> None:
-        """Read tagged fields, which the text names by their tags."""
+        """Read tagged fields, which the text identifies by their tags."""
         tagged = {field.tag: field for field in schema.fields if field.presence is Presence.TAGGED}
         is_first = True
         while not self._takes("}"):

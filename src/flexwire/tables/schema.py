@@ -132,7 +132,7 @@ def _sizes(data: pa.BinaryArray) -> pa.Int64Array:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: its meaning, and when it is null (an empty text means never).
+    """A column of a table: its meaning, and when it is null (an empty string means never).
 
     The report shows a column of an answer if it has a ``heading``. ``kind`` is the kind of its
     values. By default it follows from the type and the last word of the name. ``is_about`` marks

@@ -3,8 +3,8 @@
 A key or value begins with an int16, or with three varints if it is in a frame. These numbers are
 read for all rows together. Then the kernels decode all rows of a message, each row with its own
 version. `flexwire.protocol.internal_topics` reads the remaining rows one by one: rows that the
-kernels refuse, layouts of older releases, and unknown or damaged rows. It also writes all error
-texts.
+kernels refuse, layouts of older releases, and unknown or damaged rows. The same module also writes
+all error texts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     Words = np.ndarray[Any, Any]
 
 Records: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
-"""The names of records, or a mapping to the wanted fields of each. No names mean all fields."""
+"""The names of records, or a mapping to the wanted fields of each. Without names, all fields are
+wanted.
+"""
 
 HEAD_COLUMNS: Final = {
     "type": pa.int32(),

@@ -93,7 +93,7 @@ def _one_each(connections: DataFrame, columns: Sequence[str]) -> DataFrame:
     return connections.groupBy(*key).agg(*sums).withColumns(nothing).select(*columns)
 
 
-def _summed(name: str, is_count: bool, order: Column) -> Column:  # noqa: FBT001 - the name says what it means
+def _summed(name: str, is_count: bool, order: Column) -> Column:  # noqa: FBT001 - the parameter's name explains the value
     """Return the combined value of a column over all rows of one connection."""
     value = F.col(name)
     if is_count:
@@ -151,7 +151,7 @@ def _later(connections: DataFrame) -> DataFrame:
             ),
         )
     )
-    # For most connections, no facts come later.
+    # Most connections have no facts in later analyses.
     needed = F.size(_ANSWERED) > 0
     for later in known.values():
         needed |= F.col(later).isNotNull() & F.col(f"lacks_{later}")

@@ -81,7 +81,7 @@ class KeptSums(Output):
 
 
 class _NotRead:
-    """A table from which no sums are computed, so that reading it would be a mistake."""
+    """A table from which no sums are computed. Reading this table would be a mistake."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AssertionError(f"an answer read {name} from a table that its sums do not list")
@@ -94,7 +94,8 @@ class SumsByDay:
     Attributes:
         rows: the tables of a growing output, limited to ``span``. After their first use, they do
             not change.
-        span: the time that answers are about. Days that are only partly in it are read.
+        span: the time that answers are about. The rows of days that are only partly in the span are
+            read.
     """
 
     rows: RowsAsked
@@ -144,7 +145,7 @@ class SumsByDay:
         return sums.unless(replace(self.tables, connections=connections))
 
     def _whole(self, read_table: Read) -> AnalysisTables:
-        """Return the tables for totals, with the rows that other days and analyses hold."""
+        """Return the tables for totals, with the rows needed from other days and analyses."""
         connections = self._read(self.output, CONNECTIONS, read_table=read_table)
         is_continued = self.output.is_continued and BEGAN_IN in connections.columns
         has_names = is_continued and TOPIC_NAMES in self.output.names
@@ -236,7 +237,8 @@ class SumsByDay:
             rows = rows_of(read_table)
             if rows is None:
                 return sums.columns.empty_table()
-            # Spark's Arrow refuses a null structure with a field that is never null.
+            # Spark's conversion from Arrow refuses a null structure with a field that is never
+            # null.
             schema = spark_schema(sums.columns)
             return rows.limit(_MOST_ROWS + 1).to(schema).toArrow().cast(sums.columns)
 

@@ -217,7 +217,7 @@ def sampled_in(out: str | FilePath) -> tuple[SampledCaptures, ...]:
 
 
 def notes_of(out: str | FilePath) -> tuple[str, ...]:
-    """Return what a user should know about the analysis in ``out`` before its answers."""
+    """Return the notes to read before the answers about the analysis in ``out``."""
     facts = _facts(out)
     return () if facts is None else analysis_notes(facts)
 
@@ -264,14 +264,14 @@ def ask_or_explain(
         return asked(answer)
     except SPARK_ERRORS as error:
         reason = str(analysis_error(answer.name, error, memory))
-    except Exception as error:  # noqa: BLE001 - one answer that fails must not lose the tables
+    except Exception as error:  # noqa: BLE001 - if an answer fails, the tables must still be published
         reason = f"{answer.name}: {type(error).__name__}: {error}"
     reason = shorten(reason, LONGEST_TEXT * 4)
     return UnansweredQuestion(answer.name, answer.question, reason, can_ask=not answer.asks)
 
 
 def to_send(result: AnswerResult, part: Mapping[str, float | str]) -> AnswerResult:
-    """Return an answer as it is published, with columns that describe ``part`` of the traffic.
+    """Return an answer as it is published, with columns about the ``part`` that was captured.
 
     Answers about logs always cover the whole logs.
     """

@@ -98,7 +98,7 @@ class RowsAsked:
         )
 
     def notes(self) -> tuple[str, ...]:
-        """Return what was lost between analyses."""
+        """Return notes about connections that were cut between analyses."""
         return with_used_columns(
             self.spark,
             self.output,

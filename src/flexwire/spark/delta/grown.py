@@ -142,7 +142,7 @@ class GrownTables(ABC):
         return files
 
     def entries(self) -> list[LedgerEntry]:
-        """Return the entries with the state "in", without the numbers of their files."""
+        """Return the entries with the state "in"; their file lists are empty."""
         entries = self.ledger.snapshot().entries(files=False)
         return [entry for entry in entries if entry.state == IN]
 
@@ -226,7 +226,7 @@ class GrownOutput(Output):
 
     @cached_property
     def entries(self) -> list[LedgerEntry]:
-        """The analyses in the tables, oldest first, without the numbers of their files."""
+        """The entries of the analyses in the tables, oldest first; their file lists are empty."""
         return self.tables.entries()
 
 

@@ -222,7 +222,7 @@ MOST_DAYS: Final = 400
 """
 
 _DAY_US: Final = 24 * 60 * 60 * 1_000_000
-_OPEN: Final = 8  # each holds a row group
+_OPEN: Final = 8  # each open file holds a row group
 _ROWS: Final = 10_000
 # Rows of these tables have no time, or describe a whole capture or log, which may span years.
 _WITHOUT_DAYS: Final = frozenset({"packets", "audit", *_GROWN, *LOG_SCHEMAS})

@@ -82,7 +82,7 @@ COLUMNS: Final = pa.schema(
         # final state the next analysis needs.
         ("state_before", pa.string()),
         ("state_after", pa.string()),
-        # The same for request logs.
+        # The corresponding analyses for request logs.
         ("request_logs_before", pa.string()),
         ("request_logs_after", pa.string()),
     ]
@@ -92,7 +92,7 @@ _FANOUT: Final = 16
 """The number of files of about the same size that are joined into one file."""
 _MOST_ROWS: Final = _FANOUT**3
 _MOST_BYTES: Final = 8 << 20
-"""The number of rows or bytes from which a file is no longer joined."""
+"""A file with at least this many rows or bytes is not joined again."""
 _NEXT: Final = timedelta(microseconds=1)
 EARLIEST: Final = datetime(1, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
@@ -231,7 +231,7 @@ class LedgerSnapshot(ABC):
 
     @property
     def last(self) -> LedgerEntry | None:
-        """The last analysis with the state "in", without its files."""
+        """The entry of the last analysis with the state "in"; its file list is empty."""
         return self._last_in[-1] if self._last_in else None
 
     @property
@@ -249,7 +249,7 @@ class LedgerSnapshot(ABC):
 
     @cached_property
     def request_logs(self) -> LedgerEntry | None:
-        """The analysis that read the last lines of request logs, without its files."""
+        """The entry, with an empty file list, of the analysis that read the last request logs."""
         if "request_logs_after" not in self.columns:
             return None
         name = None if self.last is None else self.last.request_logs_after
@@ -274,7 +274,7 @@ class LedgerSnapshot(ABC):
 
     @cached_property
     def _last_in(self) -> list[LedgerEntry]:
-        """The most recent analyses with the state "in", oldest first, without their files."""
+        """The most recent entries with the state "in", oldest first; their file lists are empty."""
         for file in sorted(self.ledger_files, key=lambda file: file["last"], reverse=True):
             late = pc.field("time") >= file["first"]
             if entries := self._read(late & (pc.field("state") == IN), files=False):

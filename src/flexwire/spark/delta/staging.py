@@ -73,10 +73,10 @@ def note_tables(out: OutputDirectory, run: str, tables: Iterable[str]) -> None:
 
 
 def sweep(tables: GrownTables, own: str, abandoned: float = ABANDONED_SECONDS) -> LedgerSnapshot:
-    """Remove analyses without the state "in" from the tables, with their files; return the ledger.
+    """Remove analyses whose state is not "in" from the tables, and return the ledger.
 
-    If an analysis had rows in a table until now, its files are kept until the next sweep, because
-    a reader may still use them.
+    Their files are deleted too. If an analysis had rows in a table until now, its files are kept
+    until the next sweep, because a reader may still use them.
     """
     out, ledger = tables.out, tables.ledger
     snapshot: LedgerSnapshot = ledger.snapshot()
@@ -342,7 +342,7 @@ class GrownStaging(RunStaging):
 
 
 def _check_finished(growing: Collection[str]) -> None:
-    """Raise `CaptureError` if files are still being written, because no other files are left."""
+    """Raise `CaptureError` if the only files that are left are still being written."""
     if growing:
         reason = "the file is still being written; wait until the tap begins its next file"
         raise CaptureError(reason, source=min(growing))

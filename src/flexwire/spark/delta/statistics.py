@@ -2,7 +2,7 @@
 
 The statistics come from the footer of the file. A reader skips a file if the minimum and maximum
 values show that no row is wanted. These bounds can therefore be too wide, but never too narrow.
-Delta stores times in milliseconds, so bounds are rounded outwards. Long strings are cut. In a
+Delta stores times in milliseconds, so bounds are rounded outwards. Long strings are shortened. In a
 maximum, the last remaining letter is then replaced by the letter that follows it.
 """
 

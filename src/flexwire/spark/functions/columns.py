@@ -150,8 +150,8 @@ def from_kafka_variant(
     """Decode messages, whose names are in a column, into Variants, as `parse_json` does.
 
     Everything is as in `from_kafka`, except that ``message`` is a column, and that the type is the
-    same for all messages. Fields have the same names. This function takes hundreds of times as
-    long, because each value is created in Python.
+    same for all messages. Fields have the same names as in `from_kafka`. This function takes
+    hundreds of times as long as `from_kafka`, because each value is created in Python.
     """
     for column, name in ((data, "data"), (message, "message"), (version, "version")):
         check_column(column, name)
@@ -241,7 +241,8 @@ def kafka_records(
     message sets, of any magic and compression.
 
     Args:
-        data: the bytes of each row; null results in null, and no bytes result in an empty array.
+        data: the bytes of each row; null results in null, and an empty value results in an empty
+            array.
         columns: the fields of a record, from `flexwire.columnar.RECORD_COLUMNS` (the default:
             ``offset``, ``timestamp``, ``timestamp_type``, ``key``, ``value``, ``headers``) and
             `flexwire.columnar.BATCH_COLUMNS`. Other fields are not copied.
@@ -293,7 +294,7 @@ def kafka_headers(
 def header(
     headers: ColumnOrName,
     key: str,
-    type: str,  # noqa: A002 - the word of KIP-82, and of Spark's users
+    type: str,  # noqa: A002 - KIP-82 and Spark use this word
     options: FunctionOptions | None = None,
 ) -> Column:
     """Read the last record header with a key as a type, much as `get_json_object` does.

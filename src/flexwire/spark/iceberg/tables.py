@@ -1,4 +1,4 @@
-"""One Iceberg table. Each change (columns, new or removed files) is one commit to its catalog."""
+"""One Iceberg table. Each change (columns, new or removed files) is one commit to the catalog."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class IcebergTable(GrownTable):
         return analyses
 
     def own_files(self, run: str) -> list[dict[str, Any]] | None:
-        """Return the files of an analysis. None if a file also contains rows of other analyses."""
+        """Return the files of an analysis, or None if a file also has rows of other analyses."""
         table = self.open()
         files = [] if table is None else live_files(table, self.out, rows_of({run}))
         own = [file for file in files if run in analyses_of(file, self.out)]

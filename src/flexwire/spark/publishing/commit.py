@@ -1,14 +1,14 @@
 """Runs one Spark action whose tasks write files, and returns the files of successful attempts.
 
 Spark may evaluate anything more than once: a task that fails, a slow task, a DataFrame that is used
-twice. A task that writes files must give the right result in all these cases. All tasks that write
-files therefore run in one job, which Spark never runs twice. The job returns one message for each
-task, from the attempt that Spark committed.
+twice. A task that writes files must produce the correct result in all these cases. All tasks that
+write files therefore run in one job, which Spark never runs twice. The job returns one message for
+each task, from the attempt that Spark committed.
 
-With a SparkContext this is an RDD job, which takes five seconds of CPU time less than a query,
-because it has no plan and starts Python only once. Spark Connect has no SparkContext. With Spark
-Connect, the job is a write command to a Python data source. The writer's commit runs near Java,
-possibly on another machine than the caller, so it leaves the messages in a file next to the output.
+With a SparkContext this is an RDD job, which takes five CPU seconds less than a query, because it
+has no plan and starts Python only once. Spark Connect has no SparkContext. With Spark Connect, the
+job is a write command to a Python data source. The writer's commit runs near Java, possibly on
+another machine than the caller, so it leaves the messages in a file next to the output.
 
 Spark keeps the work of the tasks in its plan, in Java's memory and in every message that starts a
 task. A survey has to know all captures, and a million captures would take 100 MB in each of these

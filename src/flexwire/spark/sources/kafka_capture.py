@@ -166,7 +166,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             fails_on_loss=options.fails_on_loss,
             states=None if place is None else StreamStates(OutputDirectory(place)),
         )
-        # For a query that ends by itself, the files that existed when it started.
+        # If the query ends by itself, these are the files that existed when it started.
         self._last: Offset | None = None
         for name, limit in (
             ("maxBytesPerTrigger", options.bytes_per_trigger),
@@ -220,7 +220,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one task."""
         begin_task()
-        # If there is nothing to read, Spark runs one task without a partition of ours.
+        # If there is nothing to read, Spark runs one task without a partition from flexwire.
         if isinstance(partition, StretchTask):
             request, row_filter = self._options.request, self._options.row_filter
             with using_packed_catalog(self._options.carried):

@@ -111,7 +111,7 @@ REFUSED: Final = {
 }
 """Options of Spark's own Kafka source that have no meaning for files, with advice."""
 
-# For Spark, starting a task takes as long as counting 50 MB.
+# Starting a Spark task takes as long as counting the records in 50 MB.
 _SUMMED_BYTES: Final = 4 * PIECE_BYTES
 _STARTING: Final = "startingOffsets"
 _BY_TIMESTAMP: Final = "startingOffsetsByTimestamp"
@@ -323,7 +323,7 @@ def read_task(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a task.
 
-    If there is nothing to read, Spark runs one task without a partition of ours.
+    If there is nothing to read, Spark runs one task without a partition from flexwire.
     """
     begin_task()
     pieces = task.pieces if isinstance(task, LogTask) else ()
@@ -355,7 +355,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._follower = LogFollower(
             options.paths, options.query, fails_on_loss=options.fails_on_loss
         )
-        # For a query that ends by itself, the logs that existed when it started.
+        # If the query ends by itself, these are the logs that existed when it started.
         self._last: dict[Partition, int] | None = None
         for name in options.not_for_streams:
             raise ArgumentError(

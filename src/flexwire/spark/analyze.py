@@ -226,21 +226,20 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and is passed 
 
     ``paths`` are files, directories and patterns; ``out`` is a directory or a URL. Logs become
     tables named "log_…"; request logs (local times in ``timezone``) fill capture tables. Other
-    files raise an error, or are skipped with ``skip_unreadable``. Credentials are hidden unless
-    ``show_credentials`` is true. An earlier analysis in ``out`` is replaced, or extended with
-    ``append``. ``iceberg_catalog`` is the catalog of Iceberg tables. ``register``
-    ("spark_catalog.kafka") adds other tables to Spark's catalog. The session is ``spark``, or a new
-    session on ``master`` (default: that of `spark-submit`) with ``memory``, and ``worker_memory``
-    per worker. All machines must see the same paths. Only connections with an endpoint in ``ports``
-    or ``brokers`` ("10.0.0.1:9092") are Kafka. Without both options, a connection is Kafka if its
-    content decodes as Kafka. The audit is for ``releases``, by default every major release since
-    the brokers' ``captured_release``. ``record_bytes`` keeps records in messages. ``keys`` decrypt
-    TLS. ``by_objects`` has no effect. One task decodes ``range_bytes`` of a capture. ``answers``
-    are "all", "none", names in `flexwire.answers.ANSWERS`, or your own answers (default: the
-    answers about logs). ``labels`` name teams. ``as_of`` is a time, or offsets
-    ({"__consumer_offsets-3": 17}), to use instead of the end of the logs. docs/limits.md describes
-    ``max_inflated`` and ``max_ratio``. Raises `CaptureError` (file or address), `StorageError`,
-    `JavaError`, `AnalysisError` (Spark), `FlexwireError` (``out``).
+    files raise errors, unless ``skip_unreadable`` is true. ``show_credentials`` shows credentials.
+    An earlier analysis in ``out`` is replaced, or extended with ``append``. ``iceberg_catalog`` is
+    the catalog of Iceberg tables. ``register`` ("spark_catalog.kafka") adds other tables to Spark's
+    catalog. The session is ``spark``, or a new session on ``master`` (default: that of
+    `spark-submit`) with ``memory``, and ``worker_memory`` per worker. All machines must see the
+    same paths. Only connections with an endpoint in ``ports`` or ``brokers`` ("10.0.0.1:9092") are
+    Kafka. Otherwise a connection is Kafka if its content decodes as Kafka. The audit is for
+    ``releases``, by default every major release since the brokers' ``captured_release``.
+    ``record_bytes`` keeps records in messages. ``keys`` decrypt TLS. ``by_objects`` has no effect.
+    One task decodes ``range_bytes`` of a capture. ``answers`` are "all", "none", names in
+    `flexwire.answers.ANSWERS`, or your own (default: those about logs). ``labels`` name teams.
+    ``as_of`` is a time, or offsets ({"__consumer_offsets-3": 17}), instead of the end of logs.
+    docs/limits.md describes ``max_inflated`` and ``max_ratio``. Raises `CaptureError` (file or
+    address), `StorageError`, `JavaError`, `AnalysisError` (Spark), `FlexwireError` (``out``).
     """
     _warn_of_objects(by_objects)
     flags = to_flags(show_credentials, record_bytes, skip_unreadable)

@@ -67,7 +67,7 @@ _NONCE_BYTES: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class SealedKeys:
-    """A key log in an encrypted file, and the key of the file. Reading the secrets requires both."""
+    """A key log in an encrypted file, and the key of the file. Reading the secrets takes both."""
 
     directory: OutputDirectory
     key: bytes = field(repr=False)

@@ -188,7 +188,7 @@ class SurveyState:
         self._chunks += 1
 
     def see(self, frames: FrameColumns, preset: HeaderColumns | None = None) -> HeaderColumns:
-        """Add frames. If some of these are ``preset``, the caller reads the bodies of all frames."""
+        """Add frames. If some of them are ``preset``, the caller reads the bodies of all frames."""
         headers = self.pairing.read_headers(frames, preset)
         self._ranges[-1].connections |= set(np.unique(frames.connection).tolist())
         self._times.note(frames)

@@ -13,7 +13,7 @@ Laws of this package:
   operation runs again after a column has grown. Test: `tests/columnar/test_plain.py`.
 - The ``records`` table uses the schema of records in `record_columns`. Reason: Spark joins the
   table with decoded records. Test: `tests/spark/test_record_schema.py`.
-- Each batch counts exactly once and as a whole, however its rows are divided. Reason: facts are
+- Each batch is counted exactly once, as a whole, even if its rows are divided. Reason: facts are
   sums over batches. Tests: `tests/columnar/test_record_sums.py`,
   `tests/columnar/test_batch_digests.py`.
 - An offset of an array is checked before it is used. Reason: Arrow itself checks only the first and

@@ -155,7 +155,7 @@ class BatchDigests:
         """Add the digests of the finished batches of the table, starting with row ``first``."""
         digests = self._digests[first : first + len(batches)]
         is_kept = batches["is_skipped"] == 0
-        # The other batches may have no wanted records either.
+        # Batches that were not skipped may have no wanted records either.
         is_kept &= (digests["records"] > 0) | (batches["count"] == 0)
         if not is_kept.all():
             self._skip(batches["position"][~is_kept], batches["size"][~is_kept])

@@ -51,9 +51,9 @@ N_COUNT, N_CAPACITY, N_START = range(0, 24, 8)
 BRANCH = 24
 B_COLUMN, B_LEVEL, B_ITEMS = range(0, 24, 8)
 
-# A frame of the stack. For an array: the number of remaining elements, and the index outside of the
-# array. For tagged fields: the number of remaining fields, the next known field, the end outside,
-# and the last tag.
+# A frame of the stack. For an array: the number of remaining elements, and the index to restore
+# after the array. For tagged fields: the number of remaining fields, the next known field, the end
+# outside, and the last tag.
 FRAME = 32
 F_LEFT, F_INDEX, F_KNOWN, F_END, F_TAG = 0, 8, 8, 16, 24
 # For encoding tagged fields: the next unknown field, the last one, and the start of the value.
@@ -78,5 +78,5 @@ CALL = 248
 
 # The reasons for which a kernel stops.
 DONE, GROW_LEVEL, GROW_DATA = range(3)
-# The operation between two rows.
+# The value of the current operation between two rows.
 BETWEEN = 0

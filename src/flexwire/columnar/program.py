@@ -1,4 +1,4 @@
-"""Make the program for the kernels from the schemas of a message's versions."""
+"""Compile the schemas of a message's versions to a program for the kernels."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ class RecordSelection:
 
     The ranges of offsets and timestamps include their ends. None means that there is no limit. If
     the header of a batch shows that the batch is outside of a range, neither its records nor its
-    crc are read. A compressed batch may inflate to at most ``max_inflated`` bytes and, with
+    CRC are read. A compressed batch may inflate to at most ``max_inflated`` bytes and, with
     ``max_ratio``, to at most that many times its own bytes.
     """
 
@@ -255,7 +255,7 @@ class RecordReader:
     Data that ends within a batch is an error, because a damaged length would look the same. With
     ``partial``, such an end is treated as the partial batch of a fetch response that reached its
     size limit, unless a complete batch follows. In ``PERMISSIVE`` mode, reading continues after a
-    damaged length with the next complete batch of magic 2 that has the right crc.
+    damaged length with the next complete batch of magic 2 that has a correct CRC.
 
     ``cut`` means that the data is a piece of a longer stream. If a batch does not end in the piece,
     it is the piece's partial batch, even if other data follows. Damage is treated in the same way

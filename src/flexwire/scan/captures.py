@@ -147,7 +147,7 @@ _NARROWING: Final = {
     "since": _OF_FRAMES,
     "until": _OF_FRAMES,
 }
-"""The kinds of rows that each option can narrow."""
+"""The kinds of rows that each option can filter."""
 
 
 def _texts(values: Iterable[str] | None, name: str) -> frozenset[str] | None:

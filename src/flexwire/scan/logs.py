@@ -35,7 +35,7 @@ class LogScan:
         partitions: numbers of partitions. Default: all.
         since, until: each partition begins at its first record at or after ``since``, and ends
             before its first record at or after ``until``. A time without a zone is in UTC. Times
-            count in whole milliseconds.
+            are compared in whole milliseconds.
         isolation: "read_uncommitted", or "read_committed", which leaves out records of aborted and
             of open transactions.
         replicas: "longest", or "all", which adds the column ``replica``.

@@ -232,7 +232,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and is passed 
     catalog. The session is ``spark``, or a new session on ``master`` (default: that of
     `spark-submit`) with ``memory``, and ``worker_memory`` per worker. All machines must see the
     same paths. Only connections with an endpoint in ``ports`` or ``brokers`` ("10.0.0.1:9092") are
-    Kafka. Otherwise a connection is Kafka if its content decodes as Kafka. The audit is for
+    Kafka. Without these, a connection is Kafka if its content decodes as Kafka. The audit is for
     ``releases``, by default every major release since the brokers' ``captured_release``.
     ``record_bytes`` keeps records in messages. ``keys`` decrypt TLS. ``by_objects`` has no effect.
     One task decodes ``range_bytes`` of a capture. ``answers`` are "all", "none", names in
@@ -499,7 +499,7 @@ class _AnalysisJob:
             return self.of_request_logs(read_logs)
         facts, notes, marks = self.of_captures(captures)
         if opened is not None:
-            # An analysis of new logs says nothing about the captures.
+            # An analysis that reads only new logs does not change the facts about captures.
             marks = CaptureMarks.of(read_marks(files))
             facts = marks.add_to(with_tls(facts, opened, files))
             notes += (*marks.notes(), *opened.counts.lines())

@@ -451,7 +451,7 @@ def answer_notes(facts: Facts) -> tuple[str, ...]:
 LEAST_RANGE_BYTES: Final = 64 << 20
 """The smallest range in bytes. A smaller range decodes faster than a task starts."""
 MOST_RANGE_BYTES: Final = 4 << 30
-"""The largest range in bytes. Decoding it takes a minute, which a failed task repeats."""
+"""The largest range in bytes. Decoding such a range takes a minute, which a failed task repeats."""
 MOST_CLUSTER_RANGE_BYTES: Final = 512 << 20
 """The largest range on a cluster, in bytes. A cluster can lose and add executors.
 

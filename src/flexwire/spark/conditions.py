@@ -16,7 +16,7 @@ from flexwire import errors
 from flexwire.errors import FlexwireError
 
 _NOTE: Final = re.compile(r"^\[(FLEXWIRE\.[A-Z_]+)\]\s*$", re.MULTILINE)
-# The line with the class, which follows the stack in a traceback. A class also has a condition.
+# The line with the class, which follows the stack in a traceback. Each error class has a condition.
 _CLASS: Final = re.compile(r"^flexwire\.errors\.(\w+)(?=:|$)", re.MULTILINE)
 
 

@@ -41,7 +41,7 @@ _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 _PYTHON_OUT_OF_MEMORY = re.compile(r"^(?!\S*OutOfMemory)[\w.]*MemoryError\b", re.MULTILINE)
 # The message of such an error is already written for users.
 _OURS = re.compile(r"flexwire\.errors\.(?:Flexwire|Storage|Capture)Error: ")
-# The operating system's words for this error, which Java, Python and Arrow repeat.
+# The operating system's message for a full disk, which Java, Python and Arrow repeat.
 _DISK_FULL = os.strerror(errno.ENOSPC)
 _CRASHED = "Python worker exited unexpectedly"
 _EXIT_OUT_OF_MEMORY = 52  # The exit code of Spark's own handler of uncaught errors.

@@ -212,7 +212,7 @@ def _works(
 def _windows(
     tasks: Sequence[Sequence[LogPiece]],
 ) -> Iterator[tuple[int, int, tuple[SampleWindow, ...]]]:
-    """Yield the starts of samples, spread evenly over each topic: task, piece, and windows."""
+    """Yield where samples start, spread evenly over each topic, as task, piece and windows."""
     topics: dict[str, list[_PlacedPiece]] = defaultdict(list)
     for task, pieces in enumerate(tasks):
         for position, piece in enumerate(pieces):

@@ -45,8 +45,8 @@ DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
 _IDS_APART, _CHAIN = 64, 4
 _MOST_IDS = 256
 _MOST_ROWS = 64
-# The number of bytes that are searched for a frame that begins within a segment: after the bytes
-# from before the part, and before the first frame that begins a segment.
+# The numbers of bytes that are searched for a frame that begins within a segment: first after the
+# bytes from before the part, and second before the first frame that begins a segment.
 _SEARCHED, _BEFORE = 1 << 20, 1 << 16
 # The number of bytes that are searched for TLS records, which hold a few records.
 _SEARCHED_FOR_TLS = 1 << 16

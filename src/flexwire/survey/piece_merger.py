@@ -156,7 +156,7 @@ class _SideProof:
             return True
         if length is None or length + PREFIX_LENGTH != len(frame) or not following:
             return False
-        # The piece put a mark in front of this frame, which changed its length.
+        # The piece put a mark in front of this frame, which changed the frame's length.
         sizes = side_result.sizes - len(payload) - PREFIX_LENGTH + len(frame)
         last = length if side_result.frames == 1 else side_result.length
         self.side_result = side_result._replace(sizes=sizes, length=last)
@@ -413,7 +413,7 @@ class PieceMerger:
     def _see_all(self) -> None:
         """Add the frames of all rounds, several rounds at a time.
 
-        A single call takes as much time as a thousand rows.
+        The overhead of one call equals the time for a thousand rows.
         """
         rows: list[NumpyArray] = []
         frames: list[CapturedFrame] = []

@@ -63,7 +63,7 @@ class RowSteps(NamedTuple):
 
     ``order`` sorts the rows by key.
 
-    In that order, ``key`` contains the number of each row's key. ``step`` contains the number of
+    In this order, ``key`` contains the number of each row's key. ``step`` contains the number of
     the row's fast-path step, or -1 for any other step.
     """
 

@@ -112,7 +112,7 @@ class RangeStart:
 
 
 class MergePlan(NamedTuple):
-    """The merging of a range's files: the files that begin in the range, and its segment count.
+    """How a range's files are merged: the files that begin in it, and its segment count.
 
     ``rows`` is None for the last range, which gets all the remaining segments.
     """
@@ -208,12 +208,12 @@ def range_start_name(number: int, share: int = 0) -> str:
 
 
 def range_context_name(number: int) -> str:
-    """Return the name of the range's entry that is written when the capture has ended."""
+    """Return the name of the entry for a range, which is written when the capture has ended."""
     return f"known-{number:06d}"
 
 
 def range_origins_name(number: int) -> str:
-    """Return the name of the range's entry for connections that began in an earlier analysis."""
+    """Return the name of the entry for connections in a range that began in an earlier analysis."""
     return f"origins-{number:06d}"
 
 

@@ -2,7 +2,7 @@
 
 An unfinished frame is kept if its header names a message without credentials, or if its connection
 certainly does not authenticate. Otherwise the bytes after its header count as missing from the
-capture, and the frame's row has an error. The same applies to bytes that wait behind a gap.
+capture, and the frame's row has an error. The same applies to bytes that follow a gap.
 """
 
 from __future__ import annotations

@@ -440,7 +440,7 @@ def _moments(milliseconds: Words) -> pa.Array:
 def _placed(
     piece: LogPiece, table: str, columns_by_name: dict[str, pa.Array], rows: int
 ) -> pa.RecordBatch:
-    """Return rows of a table with the columns for their place. Missing columns are null."""
+    """Return rows of a table, with their topic, partition and file. Missing columns are null."""
     place = {
         "topic": piece.partition.topic,
         "partition": piece.partition.partition,
@@ -466,7 +466,7 @@ def _size_rows(partition: Partition, sizes: Words) -> pa.RecordBatch:
 
 
 def key_row(partition: Partition, superseded: SupersededCounts) -> pa.RecordBatch:
-    """Return the row with the counts of a partition, or no rows if no record had a key."""
+    """Return the row with the counts of a partition (no row if no record had a key)."""
     row = {
         **partition._asdict(),
         "keyed_records": superseded.keyed_records,

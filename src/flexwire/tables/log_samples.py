@@ -42,7 +42,8 @@ CODECS: Final[tuple[tuple[Compression, int | None], ...]] = (
 )
 """The compression types with which a sample is written, with their levels if they have any."""
 BATCH_SIZES: Final = (16 << 10, 128 << 10, 1 << 20)
-"""The sizes of batches in bytes of records. A size is tried only if the sample is large enough."""
+"""The batch sizes to try, in bytes of records. A size is tried only if the sample is large enough.
+"""
 MOST_INFLATED: Final = 8 << 20
 """A batch that is larger than this when inflated is left out of samples, because each way of
 writing it takes time."""

@@ -204,7 +204,7 @@ def _without_nulls(tagged: pa.ListArray) -> pa.ListArray:
 
 @dataclass(slots=True)
 class _FrameBody:
-    """A frame with its message, an error instead, or both after lenient reading."""
+    """A frame with its message, with an error, or (after lenient reading) with both."""
 
     frame: dict[str, Any]
     header_version: int | None

@@ -204,7 +204,7 @@ _OF_RECORD = tuple(OF_RECORD)
 _FACTS = [name for name in OF_PARTITION if name not in _OF_RECORD]
 _OWN = pa.schema([RECORDS.field(name) for name in _OF_RECORD])
 _SHARED = pa.schema([column for column in RECORDS if column.name not in _OF_RECORD])
-# The largest number of rows that are returned at once, and the largest number of bytes of their
+# The largest number of rows that are returned together, and the largest number of bytes of their
 # shared columns: a topic name may have 32 KiB.
 _ROWS, _SHARED_BYTES = 1 << 16, 1 << 25
 # The largest number of rows, and the largest number of bytes of rows, that are held as objects.
@@ -382,8 +382,8 @@ def _merged(
     begin = int(counts[: part.start].sum())
     records = group.records.slice(begin, int(counts[part].sum()))
     batches = group.batches[part]
-    # The first facts are those of the part's batches. The others are those of the rows that were
-    # read as objects.
+    # The first facts are those of the part's batches. The other facts are those of the rows that
+    # were read as objects.
     fact = np.repeat(np.arange(len(batches)), counts[part])
     columns = {name: records[name] for name in _OF_RECORD}
     facts = {name: _facts(pieces, batches, name) for name in _FACTS}

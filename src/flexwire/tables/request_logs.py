@@ -132,10 +132,10 @@ NO_IDS: Final = LoggedIds()
 class RequestLogRows:
     """Build the rows of lines, batch after batch.
 
-    A client may send its ids once on a connection (KIP-1313). A line without a client id gets the
-    first client id in the earlier lines of its connection, as in a capture. A line without a client
-    instance id gets the first instance id in any line of its connection. Both ids come from
-    ``ids``.
+    A client may send its ids once on a connection (KIP-1313). If a line has no client id, it gets
+    the first client id in earlier lines of the same connection, as in a capture. If a line has no
+    client instance id, it gets the first instance id in any line of the same connection. Both ids
+    come from ``ids``.
     """
 
     def __init__(

@@ -134,9 +134,9 @@ def _sizes(data: pa.BinaryArray) -> pa.Int64Array:
 class Column:
     """A column of a table: its meaning, and when it is null (an empty string means never).
 
-    The report shows a column of an answer if it has a ``heading``. ``kind`` is the kind of its
-    values. By default it follows from the type and the last word of the name. ``is_about`` marks
-    columns that identify a row.
+    The report shows a column of an answer if it has a ``heading``. ``kind`` is the kind of the
+    column's values. By default, the kind follows from the type and the last word of the name.
+    ``is_about`` marks columns that identify a row.
     """
 
     name: str

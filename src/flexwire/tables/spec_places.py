@@ -55,8 +55,8 @@ def fields_with_paths(
 class RecordsField:
     """The place of record bytes in a message: names of fields, from the outside to the inside.
 
-    ``topic_name`` and ``topic_id`` are in the same structure as the array of partitions. Either may
-    be missing.
+    ``topic_name`` and ``topic_id`` are in the same structure as the array of partitions. Either
+    field may be missing.
     """
 
     message: str
@@ -95,7 +95,8 @@ RECORDS_FIELDS = (
 CARRYING_RESPONSES: Final = tuple(
     field.message for field in RECORDS_FIELDS if field.message.endswith("Response")
 )
-"""The responses that carry records. Before a broker sends one of these, it may wait for records."""
+"""The responses that carry records. A broker may wait for records before it sends such a response.
+"""
 
 # The message that contains the names of topics and their ids.
 TOPIC_NAMES_MESSAGE = "MetadataResponse"

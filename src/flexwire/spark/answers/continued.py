@@ -121,7 +121,7 @@ def learned_later(connections: DataFrame) -> DataFrame:
 
 
 def _later(connections: DataFrame) -> DataFrame:
-    """Return, by connection, the requests answered later, and the ``known_`` facts of clients.
+    """Return the requests answered later and the ``known_`` client facts, by connection.
 
     The rows of ``connections`` are those of single analyses. Connections without such facts are
     left out. A line of a request log contains the software that the broker knew at that moment, so

@@ -1,4 +1,4 @@
-"""Answers about tables that grow, computed from sums that are kept by day.
+"""Compute answers about tables that grow from sums that are kept for each day.
 
 ```
 sums/NAME/DAY-DIGEST.parquet     the sums of one answer for one day
@@ -7,10 +7,10 @@ sums/NAME/DAY-DIGEST.parquet     the sums of one answer for one day
 The name of a file of sums contains a digest of everything that the sums depend on: the files of
 that day, by name and size, in each table that the answer reads; the release of flexwire; and the
 catalog. The files of a table never change, and no name is reused. Sums whose digest matches the
-current files are therefore right, and nothing has to be invalidated. An append, `undo`, `compact`
-or `retain` changes the files of the days that it touches, and thereby the names of their sums.
-Missing sums are computed from the rows of their days, and kept. Sums may be removed at any time,
-and two processes may write the same sums.
+current files are therefore correct, and no sums have to be invalidated. An append, `undo`,
+`compact` or `retain` changes the files of the days that it touches, and thereby the names of their
+sums. Missing sums are computed from the rows of their days, and kept. Sums may be removed at any
+time, and two processes may write the same sums.
 """
 
 from __future__ import annotations

@@ -153,10 +153,11 @@ def stored_answers(  # noqa: PLR0913 - these are the options of the command
 
     If an answer is stored, it is read. Spark starts only for answers that are not stored, if there
     are ``labels``, or if the tables have grown since. Answers about internal topics are always
-    stored answers. "all" leaves out such answers if not stored. For tables that grow, ``notes`` say
-    which results were cut between analyses. ``span`` limits the answers to a time; with a span no
-    stored answer about traffic is read. Answers about logs always cover the whole logs. If ``sums``
-    is true, the daily sums of tables that grow are kept (`flexwire.spark.answers.day_sums`).
+    stored answers. "all" leaves out such answers if they are not stored. For tables that grow,
+    ``notes`` say which results were cut between analyses. ``span`` limits the answers to a time;
+    with a span no stored answer about traffic is read. Answers about logs always cover the whole
+    logs. If ``sums`` is true, the daily sums of tables that grow are kept
+    (`flexwire.spark.answers.day_sums`).
 
     Raises the errors of `open_tables` and `choose_answers`. Raises `ArgumentError` for a named
     answer about internal topics that is not stored, and `AnalysisError` if an answer fails.

@@ -1,4 +1,4 @@
-"""Finds the columns of tables in a store that a query uses, so that tasks read only these columns.
+"""Find which columns of tables in a store a query uses, so that tasks read only these columns.
 
 Spark does not tell a Python data source which columns a query needs. But the plan of a query on
 Parquet files shows which columns Spark's own reader will read. A query on tables in a store is
@@ -140,7 +140,7 @@ def with_used_columns(
 def used_columns(
     spark: SparkSession, build: Callable[[Read], DataFrame | None]
 ) -> dict[str, set[str]]:
-    """Return the columns of each table that a query uses, by name; nothing if this fails."""
+    """Return the columns of each table that a query uses, by name, or nothing if this fails."""
     with TemporaryDirectory(prefix="flexwire-plan-") as scratch:
         names: list[str] = []
 

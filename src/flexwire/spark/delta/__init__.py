@@ -32,8 +32,8 @@ mark, and it fails with an error, because the first entry in the ledger counts.
 An input is identified by the URL, size and version of each of its files. Analyzing the same input
 again does nothing. Files that are already in the tables are left out. Request logs are identified
 by their first bytes, and only their new lines are read (`request_logs`). Without ``append`` an
-analysis replaces all analyses in the tables; its entry in the ledger says so. Their rows are
-removed afterwards.
+analysis replaces all analyses in the tables. The ledger entry of the new analysis records this.
+The rows of the replaced analyses are removed afterwards.
 
 `output.output` reads an output, and `staging.grown_staging` writes one. `grown`, `ledger`,
 `staging` and `layout` do not depend on the format or on deltalake, and `flexwire.spark.iceberg`

@@ -102,7 +102,7 @@ class GrownTable(ABC):
 
     @abstractmethod
     def own_files(self, run: str) -> list[dict[str, Any]] | None:
-        """Return the files of an analysis; None if a file also contains rows of other analyses."""
+        """Return the files of an analysis, or None if a file also has rows of other analyses."""
 
     @abstractmethod
     def remove(self, runs: Collection[str]) -> None:

@@ -1,4 +1,4 @@
-"""One Delta table; all changes (new columns, new files, removed files) are made in its log."""
+"""One Delta table. All changes (new columns, new files, removed files) are made in its log."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class TableLog(GrownTable):
         return {*column[ANALYSIS].unique().to_pylist()}
 
     def own_files(self, run: str) -> list[dict[str, Any]] | None:
-        """Return the files of an analysis; None if a file also contains rows of other analyses."""
+        """Return the files of an analysis, or None if a file also has rows of other analyses."""
         table = self.open()
         files = [] if table is None else added_files(table)
         for file in files:

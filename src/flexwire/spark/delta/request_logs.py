@@ -1,4 +1,4 @@
-"""Prepares the addition of request logs to tables: finds the state, and the new lines."""
+"""Prepare to add request logs to tables: find the state, and the new lines."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def _write(
 
 
 def to_retire(out: OutputDirectory, before: date) -> Iterator[FileGroup]:
-    """Yield the files of days before ``before``, but no connections with later traffic."""
+    """Yield the files of days before ``before``, except for connections with later traffic."""
     start = datetime(before.year, before.month, before.day, tzinfo=UTC)
     for name in output(out.url).names:
         table = TableLog(out, name).open() if has_days(name) else None

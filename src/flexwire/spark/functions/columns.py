@@ -250,7 +250,7 @@ def kafka_records(
             batch that was cut off at the end of a full fetch is left out. PERMISSIVE returns the
             other records, and after them one element for each damaged or truncated batch. This
             element contains only ``_corrupt_record`` (or ``columnNameOfCorruptRecord``): the
-            ``reason`` and the ``offset`` of the byte. In records this field is null.
+            ``reason`` and the ``offset`` of the byte. For records, this field is null.
             ``maxInflated`` (``128m`` by default) bounds the decompressed bytes of a batch, and
             ``maxRatio`` bounds them as a multiple of the batch's own size. A batch above either
             bound is damaged.

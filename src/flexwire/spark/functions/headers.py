@@ -1,4 +1,4 @@
-"""Typed record headers in a column, in Arrow only: the code that Spark's tasks run.
+"""Read typed record headers in a column, using only Arrow, in Spark's tasks.
 
 Columns are those of Spark's own Kafka source (``includeHeaders``), whose keys are text, or those of
 `kafka_records`, whose keys are bytes. A convention of `flexwire.records.conventions` defines the
@@ -121,7 +121,7 @@ def _variants(values: Any) -> pa.StructArray:
 
 
 def _read(convention: Convention, pairs: list[RawHeader], options: FunctionSettings) -> list[Any]:
-    """Return the key and value of each record header of one row, and its error."""
+    """Return the key, the value and the error of each record header in one row."""
     if not options.is_permissive:
         return [(key, to_variant(plain(value)), None) for key, value in convention.read(pairs)]
     try:

@@ -1,10 +1,10 @@
-"""Convert messages and frames in a column from bytes to structures and back, in Arrow only.
+"""Convert messages and frames in a column from bytes to structures and back, using only Arrow.
 
 A request contains its API and version. A response contains neither, so reading a response requires
 the api key and the version of its request.
 
 The behavior that `flexwire.spark.functions` promises is implemented here, and tested without Spark.
-`flexwire.columnar` decodes. If its kernels refuse an input, the reference decoder reads it.
+`flexwire.columnar` decodes. If the kernels refuse an input, the reference decoder reads the input.
 """
 
 from __future__ import annotations

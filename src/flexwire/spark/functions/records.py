@@ -1,4 +1,4 @@
-"""Decode record batches in a column into lists of records, in Arrow only.
+"""Decode record batches in a column into lists of records, using only Arrow.
 
 The kernels of `flexwire.columnar` read all rows together. If a row contains anything that the
 kernels do not read (a message set, damage, a truncated batch), the complete reader reads the whole

@@ -2,7 +2,8 @@
 
 A Variant is a value and its metadata, which are the names of all fields in the value. Spark has a
 builder only for JSON, and JSON has no bytes, dates or times. Converting a Python value here takes
-a tenth of the time that Spark's builder takes. The source is the Parquet format's VariantEncoding.
+a tenth of the time that Spark's builder takes. The encoding is specified in VariantEncoding, a
+document of the Parquet format.
 
 The names of a type's fields are the same in all rows, and so is the metadata. Each column becomes a
 list with the bytes of its values, and a structure joins the bytes of its fields.

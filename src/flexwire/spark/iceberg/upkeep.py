@@ -1,8 +1,8 @@
 """Maintain Iceberg tables: remove old days, old snapshots and old files.
 
-All engines can join the small files of Iceberg tables, so flexwire does not: the error of `to_join`
-explains how to do it. Each step first lists its work, and can be killed at any moment. A file is
-removed only if no remaining snapshot lists it.
+All engines can join the small files of Iceberg tables, so flexwire does not. The error that
+`to_join` raises explains how engines do it. Each step first lists its work, and can be killed at
+any moment. A file is removed only if no remaining snapshot lists it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def to_join(out: OutputDirectory) -> Iterator[FileGroup]:
 
 
 def to_retire(out: OutputDirectory, before: date) -> Iterator[FileGroup]:
-    """Yield the files of the days before ``before``, but no connections with later traffic."""
+    """Yield the files of days before ``before``, except for connections with later traffic."""
     tables = tables_in(out)
     start = datetime(before.year, before.month, before.day, tzinfo=UTC)
     for name in tables.complete_output().names:

@@ -150,7 +150,7 @@ def local_staging(out: Path) -> Iterator[LocalStaging]:
     finally:
         if is_new:
             with suppress(OSError):
-                out.rmdir()  # it is empty if nothing was written
+                out.rmdir()  # fails unless the directory is empty
 
 
 def sweep(out: Path) -> None:

@@ -93,7 +93,7 @@ class CommittedTask(Generic[T]):
 
 
 def check_owners(committed: Sequence[CommittedTask[T]]) -> None:
-    """Raise `AnalysisError` if two tasks have written the same file; compares digests of names."""
+    """Raise `AnalysisError` if digests of names show that two tasks have written the same file."""
     # This keeps eight bytes for each of a million names. Names are compared only if these bytes are
     # equal.
     hashes = np.sort(

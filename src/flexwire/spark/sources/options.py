@@ -68,7 +68,7 @@ class SourceOptions:
         return paths
 
     def text(self, name: str) -> str | None:
-        """Return an option unchanged; None if it is not given."""
+        """Return an option unchanged, or None if the option is missing."""
         return self._texts.get(name.lower())
 
     def flag(self, name: str) -> bool:

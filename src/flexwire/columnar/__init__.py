@@ -1,11 +1,11 @@
 """Convert messages and records in bulk: from columns of bytes to nested Arrow columns and back.
 
 One column can contain messages of every version, so its type is the union of a message's fields. A
-program (`program`) is made from the schemas. It specifies where each field is in the bytes, and to
-which column the field belongs. The kernels of `flexwire.kernels` run the program over many rows. If
-the kernels refuse a row, the reference executor reads it again (`reference`), and either raises the
-error or returns the row. `flexwire.capture`, `flexwire.logs` and `flexwire.spark` read files and
-find the bytes of messages in them.
+program (`program`) is made from the schemas. The program specifies where each field is in the
+bytes, and to which column the field belongs. The kernels of `flexwire.kernels` run the program over
+many rows. If the kernels refuse a row, the reference executor reads it again (`reference`), and
+either raises the error or returns the row. `flexwire.capture`, `flexwire.logs` and `flexwire.spark`
+read files and find the bytes of messages in them.
 
 Laws of this package:
 

@@ -111,7 +111,7 @@ RECORD_COLUMNS = {
     "timestamp_type": pa.string(),
     "key": pa.binary(),
     "value": pa.binary(),
-    # Keys are bytes, because the format does not require UTF-8. You can cast them to string.
+    # Keys are bytes, because the format does not require UTF-8. You can cast keys to string.
     "headers": pa.list_(pa.field("item", _HEADER, nullable=False)),
 }
 """The columns of a record. A timestamp is null if it is missing or not in the years 1 to 9999,

@@ -67,8 +67,8 @@ class PieceGroup:
 class PieceReader:
     """Yield the batches in pieces of data with their records, in order and in groups.
 
-    The pieces are ``data[starts[0]:ends[0]]`` and so on. None of them is empty. A group has about
-    as many bytes as a CPU cache, or a single batch. ``hints`` come from an earlier reader with the
+    The pieces are ``data[starts[0]:ends[0]]`` and so on. No piece is empty. A group has about as
+    many bytes as a CPU cache, or a single batch. ``hints`` come from an earlier reader with the
     same selection.
     """
 

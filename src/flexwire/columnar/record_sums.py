@@ -1,8 +1,8 @@
 """Count records and their bytes with a kernel, without making columns.
 
-With such sums, a `RecordReader` counts the records of batches that its kernel reads. It yields the
-records of batches that the kernel refuses, as it does without sums. It also yields the sums that
-were removed to make room for others.
+With such sums, a `RecordReader` counts the records of batches that its kernel reads. The reader
+yields the records of batches that the kernel refuses, as it does without sums. It also yields the
+sums that were removed to make room for others.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class RecordCounter(Protocol):
         """Add the finished batches of the table, starting with row ``first``."""
 
     def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:
-        """Add a batch that the kernel refused. Return False if its records must be yielded."""
+        """Add a batch that the kernel refused. Return False if the records must be yielded."""
 
     def take(self) -> pa.RecordBatch:
         """Return the counts, and start again from zero."""

@@ -259,9 +259,9 @@ class RecordReader:
 
     ``cut`` means that the data is a piece of a longer stream. If a batch does not end in the piece,
     it is the piece's partial batch, even if other data follows. Damage is treated in the same way
-    if no batch was found after it. ``skips`` is called with headers, and returns which batches to
-    skip. Some headers may be passed twice. ``hints`` come from an earlier reader with the same
-    selection.
+    if no batch was found after the damage. ``skips`` is called with headers, and returns which
+    batches to skip. Some headers may be passed twice. ``hints`` come from an earlier reader with
+    the same selection.
 
     Attributes:
         position: the number of bytes that are finished.

@@ -309,7 +309,7 @@ class KernelRun:
             self._words[word // 8] = value
 
     def get(self, word: int) -> int:
-        """Return a word of the run. The kernel may have set it."""
+        """Return a word of the run, which the kernel may have set."""
         return int(self._words[word // 8])
 
     def go(self, kernel: Kernel) -> int:

@@ -97,7 +97,7 @@ def to_asked(
 
 
 LEAST_GIVEN_RANGE: Final = CHUNK_BYTES
-"""A range ends where a chunk ends."""
+"""The smallest range that can be requested. A range ends where a chunk ends."""
 
 
 def to_range_bytes(size: object) -> int | None:

@@ -65,7 +65,7 @@ class ContinuedConnection(SavedRecord):
 
     @property
     def length(self) -> int:
-        """The number of characters in its strings."""
+        """The number of characters in the strings of this connection."""
         return sum(len(text or "") for text in (self.client_id, *self.texts))
 
 

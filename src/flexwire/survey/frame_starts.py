@@ -102,7 +102,7 @@ class KeySegments:
         """Return how many bytes of a direction precede its first frame, or None if unknown.
 
         ``first`` is the sequence number of the first byte of the direction. At least ``least``
-        bytes come before its first frame.
+        bytes come before the direction's first frame.
         """
         is_request = direction == "request"
         stream = _SentBytes(self, of_high=client_is_high == is_request, first=first)

@@ -30,7 +30,7 @@ CLOSED: Final = "closed"
 
 
 class RefusedKey(NamedTuple):
-    """A client that a tap refused, as the rehearsed release would do. Its address has no port."""
+    """A client that a tap refused, as the rehearsed release would do. The address has no port."""
 
     release: str
     host: str

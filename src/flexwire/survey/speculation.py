@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 MARK_ID: Final = -0x5EEDED
 MARK: Final = struct.pack(">iii", MARK_ID, MARK_ID, MARK_ID)
-"""The first bytes of a made-up frame. Its correlation id is `MARK_ID`, both as a request and as a
-response.
+"""The first bytes of a made-up frame. The frame's correlation id is `MARK_ID`, both as a request
+and as a response.
 """
 
 HEAD_BYTES: Final = PREFIX_LENGTH + len(MARK)

@@ -147,7 +147,7 @@ _INT32_BITS = 32
 @per_catalog
 @lru_cache(maxsize=4096)
 def _plain_header(api_key: int, version: int) -> _ResponseHeader:
-    """Return the header of responses. Its size is 0 if it varies, or if no API has the key."""
+    """Return the header of responses. The size is 0 if it varies, or if no API has the key."""
     header_class = message("ResponseHeader")
     try:
         plain = header_class().encode(response_header_version(api_key, version))

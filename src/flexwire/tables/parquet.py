@@ -42,7 +42,8 @@ _DIFFERENT = {"offset", "timestamp", "correlation_id", "latency_us"}
 # The values of these columns usually increase by one from row to row.
 _GROWING = "DELTA_BINARY_PACKED"
 _GROWN = frozenset({"offset", "timestamp"})
-# These columns increase only in tables with one row per frame. The records of a frame share them.
+# These columns increase only in tables with one row per frame. All records of a frame have the same
+# values in these columns.
 _GROWN_BY_FRAME = frozenset({"time", "frame_index"})
 # Parquet's names for the elements of a list, in its specification and in older Arrow.
 _IN_LISTS = re.compile(r"\.list\.(?:element|item)(?=\.|$)")
@@ -54,11 +55,11 @@ _TOPIC_ID = ".topic_id"
 class TableWriter:
     """Write batches to a new Parquet file that only its owner may read.
 
-    Use it as a context manager. After an error, no file remains. Raises `FileExistsError` if a file
-    of that name exists. ``constants`` are additional columns of text, each with the same value in
-    all rows. With ``origins``, a table whose rows have a connection gets the column `BEGAN_IN`.
-    This column contains the analysis in which the connection began, or null if ``origins`` lacks
-    the connection.
+    Use the writer as a context manager. After an error, no file remains. Raises `FileExistsError`
+    if a file of that name exists. ``constants`` are additional columns of text, each with the same
+    value in all rows. With ``origins``, a table whose rows have a connection gets the column
+    `BEGAN_IN`. This column contains the analysis in which the connection began, or null if
+    ``origins`` lacks the connection.
 
     Attributes:
         rows: the number of rows that were written.
@@ -85,7 +86,7 @@ class TableWriter:
         leaves = dict(_leaves(schema))
         grown = _GROWN if _GROWN & leaves.keys() else _GROWN_BY_FRAME
         self._path = path
-        # The file is private from its creation. Arrow opens it again.
+        # The file is private from its creation. Arrow opens the file again.
         create_private_file(path).close()
         self._writer = pq.ParquetWriter(
             path,

@@ -229,12 +229,12 @@ def record_runs(
     hints: SizeHints | None = None,
     inflation: Inflation = INFLATION,
 ) -> Iterator[RunRows]:
-    """Yield the rows of the records table that are in rows of messages, in their order.
+    """Yield the rows of the records table for the records in rows of messages, in order.
 
     ``names`` contains the names of topics by id, for versions that contain only ids. ``hints`` come
-    from earlier calls and save memory. The cuts between batches of rows may depend on them. A batch
-    has about as many bytes as a cache holds, or the bytes of a single record batch. ``inflation``
-    limits the inflated size of each record batch.
+    from earlier calls and save memory. The cuts between batches of rows may depend on ``hints``. A
+    batch has about as many bytes as a cache holds, or the bytes of a single record batch.
+    ``inflation`` limits the inflated size of each record batch.
     """
     topics, frame = _elements(pc.struct_field(messages["body"], where.topics))
     partitions, topic = _elements(pc.struct_field(topics, where.partitions))

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 
 SIZE_SUFFIX: Final = "SizeInBytes"
-"""A broker appends this to the name of a field with records, and writes the size instead."""
+"""A broker appends this suffix to the name of a records field, and writes only the size."""
 
 _RECORDS: Final = {RECORDS, NULLABLE_RECORDS, COMPACT_RECORDS, COMPACT_NULLABLE_RECORDS}
 
@@ -86,9 +86,9 @@ _NOT_JSON: Final = "the body is not JSON"
 class LoggedBody:
     """A body, or the reason why it could not be read.
 
-    ``sizes`` contains the sizes of the records of its partitions, in order. A size is None if the
-    records are null, or if the broker writes no size. ``left_out`` is the number of mandatory
-    fields of this version that the broker left out.
+    ``sizes`` contains the sizes of the records of the body's partitions, in order. A size is None
+    if the records are null, or if the broker writes no size. ``left_out`` is the number of
+    mandatory fields of this version that the broker left out.
     """
 
     message: Message | None = None
@@ -179,9 +179,9 @@ def _takes_size(filled: dict[Any, Any], name: str, kind: Bytes, body: LoggedBody
         filled.setdefault(name, None)
         return True
     if kind in _RECORDS and not filled.get(name):
-        # A broker never writes the bytes of records. For some messages (ShareFetch) it writes an
-        # empty string instead, without a size. In that case, having no records and having many
-        # records looks the same.
+        # A broker never writes the bytes of records. For some messages (ShareFetch) the broker
+        # writes an empty string instead, without a size. In that case, having no records and having
+        # many records looks the same.
         body.sizes.append(None)
     return False
 

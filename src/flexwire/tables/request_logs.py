@@ -106,7 +106,7 @@ class FileItem(NamedTuple):
 
     @property
     def number(self) -> int:
-        """A number that no other line has. It increases within a file."""
+        """A number that no other line has. The number increases within a file."""
         return self.file.number << _OFFSET_BITS | max(0, self.item.offset)
 
 

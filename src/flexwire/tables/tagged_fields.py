@@ -127,7 +127,7 @@ class _TaggedStructures(NamedTuple):
 
 @dataclass(frozen=True)
 class _Items:
-    """Adjacent values of a column. ``outer`` contains the lists around them."""
+    """Adjacent values of a column. ``outer`` contains the lists around the values."""
 
     values: pa.Array
     outer: _Items | None

@@ -3,8 +3,8 @@
 The names are the same as in any other analysis. ``tables/frames/X`` means ``X`` in the directory
 that this analysis has in the table. All other files are in the directory of the run.
 
-deltalake has its own stores, written in Rust. They read the environment, but not profiles or
-fsspec's settings. deltalake therefore gets the credentials of our S3 store. A commit to S3 is a
+deltalake has its own stores, written in Rust. These stores read the environment, but not profiles
+or fsspec's settings. deltalake therefore gets the credentials of our S3 store. A commit to S3 is a
 PUT that fails if the object already exists; S3 and moto support this. Otherwise two writers could
 both believe that they were first.
 

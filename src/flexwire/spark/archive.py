@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 _QUIET: Final = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 _SUFFIX: Final = ".jsa"
 _ROOT, _OTHERS_WRITE = 0, 0o022
-# The query uses the operations of answers. It only makes Java load their classes. Its result is
-# unused.
+# The query uses the operations of answers. The query only makes Java load the classes of these
+# operations. The result of the query is unused.
 _QUERY: Final = """
     select *, rank() over (order by bytes desc) from (
       select name, sum(size) as bytes, percentile_approx(size, 0.5), count(one.n), max_by(time, 1)

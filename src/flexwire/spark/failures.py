@@ -59,8 +59,8 @@ def explain_failures(
     """Raise Spark's errors as `AnalysisError`, in words for users.
 
     ``stage`` returns the current stage. ``memory`` is the heap size of the Java that this analysis
-    started. It is None if another process started Java. ``worker_memory`` is the memory limit of
-    each Python worker, if there is a limit.
+    started. ``memory`` is None if another process started Java. ``worker_memory`` is the memory
+    limit of each Python worker, if there is a limit.
     """
     with _logged_once():
         try:

@@ -94,7 +94,7 @@ def _described_jobs(spark: SparkSession, stage: str) -> Iterator[None]:
 
 @contextmanager
 def _handle_progress(spark: SparkSession, stages_seen: _Stages) -> Iterator[None]:
-    """Register a handler with Spark Connect. It reports the progress of a session's queries."""
+    """Register a handler with Spark Connect that reports the progress of a session's queries."""
     lock = threading.Lock()
 
     def handle(

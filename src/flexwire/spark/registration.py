@@ -60,8 +60,8 @@ def register(
         try:
             spark.dataSource.register(source)
         except AnalysisException as error:
-            # PySpark 4.0 refuses the name of a format that it has already found by itself. It is
-            # the same format.
+            # PySpark 4.0 refuses the name of a format that it has already found by itself. The
+            # format that Spark has found is the same.
             if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
                 raise
     if before is not None:

@@ -32,8 +32,8 @@ def rehearsal_facts(
 ) -> RehearsalFacts:
     """Return the actions that taps noted in these files, and the refused clients that came back.
 
-    ``frames`` is a function that returns the table of frames of all captures. It is called only if
-    a client was refused.
+    ``frames`` is a function that returns the table of frames of all captures. The function is
+    called only if a client was refused.
     """
     done = run_tasks(spark, len(files), partial(_read, list(files)), task_output)
     traffic = join(task.value for task in done)

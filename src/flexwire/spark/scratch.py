@@ -22,7 +22,7 @@ from typing import Final
 
 PREFIX: Final = "flexwire-spark-"
 LOCAL_DIRS: Final = "SPARK_LOCAL_DIRS"
-"""The environment variable that says where Spark creates its directories. It overrides
+"""The environment variable that says where Spark creates its directories. The variable overrides
 ``spark.local.dir``, and also applies in Python workers.
 """
 _LAUNCHER: Final = "SPARK_LAUNCHER_OPTS"
@@ -33,10 +33,11 @@ _NO_COUNTERS: Final = "-XX:+PerfDisableSharedMem"
 
 @cache
 def scratch_directory() -> Path:
-    """Return the directory of this process. It is created when it is first needed.
+    """Return the directory of this process. The directory is created on first use.
 
     The directory is in the first directory of ``SPARK_LOCAL_DIRS`` if that is set, and otherwise
-    in the directory of Python's temporary files (``TMPDIR``). It is removed when the process ends.
+    in the directory of Python's temporary files (``TMPDIR``). The directory is removed when the
+    process ends.
     """
     base = local_directory()
     sweep(base)

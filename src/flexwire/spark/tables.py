@@ -137,8 +137,8 @@ def check_ours(root: Path) -> None:
     """Raise `FlexwireError` if a directory of tables cannot be replaced.
 
     A directory cannot be replaced if it contains files that flexwire did not write, because
-    flexwire deletes only its own files. It also cannot be replaced if its parent is on another
-    file system, because a rename into the directory would fail.
+    flexwire deletes only its own files. A directory also cannot be replaced if its parent is on
+    another file system, because a rename into the directory would fail.
     """
     if not root.exists():
         return

@@ -1,7 +1,7 @@
 """Open the files of a directory for pyarrow through `InputFile`, which refuses changed files.
 
-The usual handler for fsspec hides failures of a store. It treats a server error as a missing file,
-and reads too few bytes, or bytes from another range, as a table.
+The usual handler for fsspec hides failures of a store. This handler treats a server error as a
+missing file, and reads too few bytes, or bytes from another range, as a table.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The libraries for the schemes of URLs, each opened once per process.
 
-The libraries belong to fsspec and not to pyarrow. They send a file as one request, or in parts that
-are aborted if one of them fails. An output stream of pyarrow cannot be aborted, and publishes the
-bytes that were written before an error. fsspec's listings also contain the ETag or generation of
-files, which pyarrow's listings lack. If a library needs settings (keys, a region, another
-endpoint), it reads them from the environment itself.
+The libraries belong to fsspec and not to pyarrow. The fsspec libraries send a file as one request,
+or in parts that are aborted if one of them fails. An output stream of pyarrow cannot be aborted,
+and publishes the bytes that were written before an error. fsspec's listings also contain the ETag
+or generation of files, which pyarrow's listings lack. If a library needs settings (keys, a region,
+another endpoint), it reads them from the environment itself.
 
 URLs never contain passwords here. Keys come from the environment, which each library reads in its
 own way. A URL that seems to contain a password is refused, and no message repeats it.
@@ -53,7 +53,7 @@ _WITHHELD = "…"
 
 
 def scheme_of(url: str) -> str:
-    """Return the scheme in lower case. It is empty for a path and for a ``file:`` URL.
+    """Return the scheme in lower case. The scheme is empty for a path and for a ``file:`` URL.
 
     Raises `StorageError` for a URL whose scheme is not in `STORES`, that contains a password, or
     that contains no bucket.
@@ -189,7 +189,7 @@ def report_failures(url: str, tried: str) -> Iterator[None]:
     except FlexwireError:
         raise
     except Exception as error:  # noqa: BLE001 - each library raises its own kinds of errors
-        # Its traceback may contain text that must be withheld.
+        # The traceback of the error may contain text that must be withheld.
         raise StorageError(reason_of(error), url=shown(url), tried=tried) from None
 
 

@@ -42,7 +42,9 @@ def check_name(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class OutputDirectory:
-    """A directory given by URL or path. It does not have to exist, and is opened when it is used.
+    """A directory given by URL or path.
+
+    The directory does not have to exist, and is opened when it is used.
 
     Names in the directory are relative, with ``/`` between their parts. Every failure raises a
     `StorageError`. A path is made absolute, because other processes have other working directories.
@@ -162,7 +164,7 @@ class OutputDirectory:
             yield from local.entries(path, prefix)
 
     def source(self, entry: FileEntry) -> InputFile:
-        """Return a listed file. Its ranges can be read as long as the file does not change."""
+        """Return a listed file, whose ranges can be read as long as the file does not change."""
         return InputFile(self._url(entry.name), entry.size, entry.version)
 
     def arrow(self) -> tuple[Any, str]:

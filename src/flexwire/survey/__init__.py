@@ -1,11 +1,11 @@
 """The survey: one pass over a whole capture that finds the state before each part.
 
 A capture is decoded in parts, in any order and by many tasks. The meaning of a frame depends on the
-frames before it on its connection. One pass therefore reads all packets first. It decodes almost
-nothing, and keeps the state that each part needs for decoding. For a large capture, this pass
-itself runs in pieces, which are merged afterwards. Captures of several hosts that must be merged
-by time have no pieces. For them, tasks divide the connections. docs/survey.md explains the pass
-with an example of ten segments.
+frames before it on its connection. One pass therefore reads all packets first. This pass decodes
+almost nothing, and keeps the state that each part needs for decoding. For a large capture, this
+pass itself runs in pieces, which are merged afterwards. Captures of several hosts that must be
+merged by time have no pieces. For them, tasks divide the connections. docs/survey.md explains the
+pass with an example of ten segments.
 
 The laws of this package (tests below `tests/`):
 

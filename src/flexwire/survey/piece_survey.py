@@ -1,10 +1,10 @@
 """The survey of one piece of a capture, without the bytes before the piece.
 
-If a request and its response are in the same step of a log, they do not affect other frames. They
-leave the set of pending requests unchanged if no other frame on their connection has the same
-correlation id. `drop_exchanges` checks this for the frames of the piece. `ExchangeIsolation`
-checks this for the requests that are pending from before the piece, and for frames that cross into
-it. A piece therefore passes on no rows for most of its frames.
+If a request and its response are in the same step of a log, they do not affect other frames. The
+request and its response leave the set of pending requests unchanged if no other frame on their
+connection has the same correlation id. `drop_exchanges` checks this for the frames of the piece.
+`ExchangeIsolation` checks this for the requests that are pending from before the piece, and for
+frames that cross into it. A piece therefore passes on no rows for most of its frames.
 """
 
 from __future__ import annotations

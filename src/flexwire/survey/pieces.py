@@ -37,9 +37,9 @@ COMPRESSED: Final = ".gz"
 class Piece:
     """Adjacent files of a capture, or a part of one file.
 
-    The piece begins at the first block at or after ``start`` in its first file. It ends before the
-    first block at or after ``stop`` in its last file. If ``stop`` is None, the piece ends with its
-    last file.
+    The piece begins at the first block at or after ``start`` in its first file. The piece ends
+    before the first block at or after ``stop`` in its last file. If ``stop`` is None, the piece
+    ends with its last file.
     """
 
     files: tuple[InputFile, ...]

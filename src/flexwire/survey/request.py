@@ -229,7 +229,7 @@ _LOOKS_AT_ONCE = 16
 
 
 class FileMarks(NamedTuple):
-    """The marks of a capture file. They precede its first packet.
+    """The marks of a capture file. The marks precede the first packet of the file.
 
     ``part`` says which part of the traffic the file contains, or is None for all traffic.
     ``added_tags`` are the header tags that the tap adds to the requests that it forwards.
@@ -261,8 +261,8 @@ class FileLook:
 def make_opener(sources: Iterable[InputFile], among: int = 1) -> Opener:
     """Return a function that opens listed files by name, to read ``among`` files simultaneously.
 
-    The opener raises `OSError` for a file that cannot be opened. It raises `StorageError` if the
-    file is gone or was replaced, either when it opens the file or when the file is read.
+    The opener raises `OSError` for a file that cannot be opened. The opener raises `StorageError`
+    if the file is gone or was replaced, either when it opens the file or when the file is read.
     """
     return _opener(sources, None, max(PIECE_BYTES // among, _LEAST_PIECE))
 

@@ -7,13 +7,14 @@ zstd of msgpack                                                 a `StateRecord`,
 The layout of the file is identified by a digest of the names and types of all fields. A release
 with different fields does not read the file, and the next analysis starts without it. The digest at
 the start of the file covers the bytes after it. A file is decoded by the types of its fields, and
-then checked for everything that the code relies on. Its content is data, and is never run as code.
-The state of a stream of captures is stored in a file of the same kind
+then checked for everything that the code relies on. The content of the file is data, and is never
+run as code. The state of a stream of captures is stored in a file of the same kind
 (`flexwire.survey.saved_stream`).
 
-Only the owner can read the file. It contains the first bytes of unfinished frames, which appear in
-tables when the frames are complete. Bytes that may be credentials are left out, unless the tables
-show credentials too. A frame without such bytes counts as a frame that was not captured completely.
+Only the owner can read the file. The file contains the first bytes of unfinished frames, which
+appear in tables when the frames are complete. Bytes that may be credentials are left out, unless
+the tables show credentials too. A frame without such bytes counts as a frame that was not captured
+completely.
 """
 
 from __future__ import annotations

@@ -236,9 +236,9 @@ def _stored_answer(
 ) -> AnswerResult | None:
     """Return the stored answer, or None if it was cut off or has other columns.
 
-    Answers about internal topics cannot be computed again. Their stored answers are therefore
-    returned even if they were cut off, or if an older release lacked the last columns. These
-    columns are then null. ``counts`` contains the number of rows of each answer.
+    Answers about internal topics cannot be computed again. The stored answers about internal topics
+    are therefore returned even if they were cut off, or if an older release lacked the last
+    columns. These columns are then null. ``counts`` contains the number of rows of each answer.
     """
     name = f"answers/{answer.name}"
     if type(output) is not Output or name not in output.names:

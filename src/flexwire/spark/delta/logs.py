@@ -202,8 +202,9 @@ def added_files(table: DeltaTable) -> list[dict[str, Any]]:
     """Return the files of a table in its current state: path, size, day, analysis and statistics.
 
     The analysis of a joined file is None. For such a file, ``one_of`` is the first analysis in the
-    file, and ``last_of`` the last. Both are None if the statistics lack them. ``last_time`` is the
-    latest time in the file, or None if the statistics lack it.
+    file, and ``last_of`` the last. If the statistics lack these analyses, ``one_of`` and
+    ``last_of`` are None. ``last_time`` is the latest time in the file, or None if the statistics
+    lack it.
     """
     actions = pa.table(table.get_add_actions(flatten=True))
     names = {

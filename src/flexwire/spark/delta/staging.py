@@ -1,9 +1,9 @@
 """Adds one analysis to tables, from its first file to its entry in the ledger.
 
-`undo` removes the last analysis again, so that its input can be analyzed again. One commit
-removes its entry from the ledger. After this commit, flexwire's readers no longer see the rows of
-the analysis. If `undo` is killed after this commit, the next analysis completes it. The next
-analysis begins with the same state as the removed analysis did.
+`undo` removes the last analysis again, so that its input can be analyzed again. One commit removes
+the entry of the last analysis from the ledger. After this commit, flexwire's readers no longer see
+the rows of the analysis. If `undo` is killed after this commit, the next analysis completes the undo. The
+next analysis begins with the same state as the removed analysis did.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Upkeep of tables that grow: joins small files, removes old days, and removes leftover files.
 
 Each step first lists what it will do, and can be killed at any moment. A file is written before a
-commit lists it. It is removed only a long time after the last commit that listed it.
+commit lists it. A file is removed only a long time after the last commit that listed the file.
 
 - `to_join` and `join` make one file from the small files of one day of a table. Only files of
   analyses with the state "in" are joined, so that other analyses can still be removed file by

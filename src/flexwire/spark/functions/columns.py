@@ -237,8 +237,8 @@ def kafka_records(
 
     Spark's most similar function is `from_json` with a schema of ``array<struct<…>>``. Use
     `inline` to turn the array into rows. The bytes are the ``records`` of a Produce request or
-    Fetch response, or a part of a log segment. They can contain a sequence of record batches and
-    message sets, of any magic and compression.
+    Fetch response, or a part of a log segment. The bytes can contain a sequence of record batches
+    and message sets, with any magic value and compression codec.
 
     Args:
         data: the bytes of each row; null results in null, and an empty value results in an empty

@@ -164,7 +164,7 @@ def _array(items: list[bytes]) -> bytes:
 
 
 def array_head(count: int, width: int) -> bytes:
-    """Return the bytes before an array's items. Their offsets are numbers of ``width`` bytes."""
+    """Return the bytes before an array's items, whose offsets are numbers of ``width`` bytes."""
     is_large = count > _BYTE
     return bytes([(is_large << 2 | width - 1) << 2 | _ARRAY]) + _count(count)
 

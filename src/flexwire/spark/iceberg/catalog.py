@@ -1,8 +1,8 @@
 """The catalog of an output's Iceberg tables, opened by pyiceberg, and each table's location.
 
-pyiceberg has its own file systems. It gets the credentials of flexwire's S3 store, so that only
-one set of credentials is used. The credentials are never stored, in particular not in a table's
-properties.
+pyiceberg has its own file systems. pyiceberg gets the credentials of flexwire's S3 store, so that
+only one set of credentials is used. The credentials are never stored, in particular not in a
+table's properties.
 """
 
 from __future__ import annotations

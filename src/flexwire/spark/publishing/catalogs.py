@@ -69,9 +69,9 @@ class IcebergCatalog:
     """The catalog of Iceberg tables: a name in pyiceberg's configuration, and properties.
 
     ``properties`` are properties of pyiceberg, such as "uri" and "type", and override pyiceberg's
-    configuration. They are stored in the output, so that readers need only the output's path.
-    Raises `ArgumentError` for a key or a password. Without a ``name`` the catalog is a SQLite file
-    in the output.
+    configuration. The properties are stored in the output, so that readers need only the output's
+    path. Raises `ArgumentError` for a key or a password. Without a ``name`` the catalog is a SQLite
+    file in the output.
 
     >>> IcebergCatalog("lake.kafka", {"type": "rest", "uri": "http://127.0.0.1:8181"}).place
     DatabaseName(catalog='lake', database='kafka')

@@ -104,12 +104,12 @@ def run_tasks(
 ) -> list[CommittedTask[R]]:
     """Run ``work(number, output)`` as one Spark task for each number below ``count``.
 
-    ``work`` must be picklable (a function of a module, or a `functools.partial` of one). It writes
-    files, hands them over with `TaskOutput.put`, and returns a picklable value of at most 1 MiB. A
-    task may run more than once, even twice at the same time. The result has one entry for each
-    number, in order: the files and the value of the committed attempt. `settle` removes all files
-    that no entry lists. Tasks use the catalog of this process. The log says how many tasks ran
-    without kernels.
+    ``work`` must be picklable (a function of a module, or a `functools.partial` of one). ``work``
+    writes files, hands them over with `TaskOutput.put`, and returns a picklable value of at most 1
+    MiB. A task may run more than once, even twice at the same time. The result has one entry for
+    each number, in order: the files and the value of the committed attempt. `settle` removes all
+    files that no entry lists. Tasks use the catalog of this process. The log says how many tasks
+    ran without kernels.
 
     Raises Spark's error if a task fails after all its attempts. Files that were written before the
     error remain, and the caller that created the directory removes them.

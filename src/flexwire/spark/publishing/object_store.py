@@ -14,8 +14,8 @@ copy.
 While one analysis writes, its lease stops any other analysis (`lease`). The output is correct
 without the lease: two analyses at the same time write to different names, and the last one to
 publish becomes the output. A later analysis removes the files of a killed analysis if nothing was
-written there for a day. It removes an output only after two newer outputs are published, so that
-the output's readers have time to finish.
+written there for a day. An analysis removes an output only after two newer outputs are published,
+so that the output's readers have time to finish.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The files that a task writes (one for each table), and how small files are joined.
 
-Only files that a task has reported are read. Their size and crc32c are checked. The same run always
-writes the same files.
+Only files that a task has reported are read. The size and the crc32c of these files are checked.
+The same run always writes the same files.
 """
 
 from __future__ import annotations

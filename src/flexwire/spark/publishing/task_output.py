@@ -1,8 +1,8 @@
 """The place for the finished files of a task. Each file is moved there whole, and recorded.
 
-A file is written in the attempt's own directory, and placed by one rename or one PUT. Its name
-depends only on its input. An attempt that is killed leaves only files that no manifest lists, or
-that a later attempt writes again with the same bytes.
+A file is written in the attempt's own directory, and placed by one rename or one PUT. The name of a
+file depends only on the input of the task. An attempt that is killed leaves only files that no
+manifest lists, or that a later attempt writes again with the same bytes.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class TaskOutput:
     """The place for the finished files of a task.
 
     ``place`` is the directory of the output. ``scratch`` is this attempt's own directory for
-    unfinished files. If the output is on a file system, ``scratch`` is on the same file system. It
-    is removed after the attempt. ``arrange`` decides which files a finished file becomes. At the
-    end, a place with ``keeps_files`` knows all files that tasks have written. ``constants`` are
-    columns that are added to all files.
+    unfinished files. If the output is on a file system, ``scratch`` is on the same file system.
+    ``scratch`` is removed after the attempt. ``arrange`` decides which files a finished file
+    becomes. At the end, a place with ``keeps_files`` knows all files that tasks have written.
+    ``constants`` are columns that are added to all files.
     """
 
     directory: OutputDirectory

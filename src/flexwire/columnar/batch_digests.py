@@ -179,7 +179,7 @@ class BatchDigests:
         return self._outcomes(attributes, rows["producer_id"], rows["base_offset"])
 
     def _keep_settled(self, rows: dict[str, NumpyArray]) -> None:
-        """Drop the keys of batches that are not settled. These keys are the last keys so far."""
+        """Drop the keys of batches that are not settled, which are the last keys so far."""
         is_settled = np.isin(rows[_OUTCOME], self._settled)
         used = self._run.used
         if not is_settled.all():

@@ -1,8 +1,8 @@
 """Decode messages into columns: `decode_messages`.
 
-When columns are passed to Spark, Java makes a row from every value of a struct. This takes several
-times as long as decoding the column. Unwanted fields are therefore removed first. The other fields
-are not copied.
+When columns are passed to Spark, Java makes a row from every value of a struct. Making the rows
+takes several times as long as decoding the column. Unwanted fields are therefore removed first. The
+other fields are not copied.
 """
 
 from __future__ import annotations

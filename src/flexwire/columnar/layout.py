@@ -42,8 +42,8 @@ PRESENT, MISSING = range(8, 10)
 COLUMN = 56
 K_DATA, K_CAPACITY, K_OFFSETS, K_VALID, K_WIDTH, K_BIT, K_VALID_BIT = range(0, 56, 8)
 
-# A level contains all columns within the same array. Its words are the number of elements, the
-# maximum number, and the first element of the current row.
+# A level contains all columns within the same array. The words of a level are the number of
+# elements, the maximum number, and the first element of the current row.
 LEVEL = 24
 N_COUNT, N_CAPACITY, N_START = range(0, 24, 8)
 

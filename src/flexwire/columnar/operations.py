@@ -1,8 +1,8 @@
 """The operations of a columnar program as numbers, and the forms of tagged fields.
 
-Their order is significant. Operations of fixed width come before `STRING`, from one byte to
-sixteen, so that a kernel finds the width by comparisons. Frequent operations are adjacent, so that
-the kernel's switch compiles to a single table.
+The order of operations is significant. Operations of fixed width come before `STRING`, from one
+byte to sixteen, so that a kernel finds the width by comparisons. Frequent operations are adjacent,
+so that the kernel's switch compiles to a single table.
 
 Some operations exist only for columns. WIDENED is a number whose column is wider. NUMBERS are
 adjacent numbers, each with the width of its column. BULK is an array of numbers, and TABLE is an

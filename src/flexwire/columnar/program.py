@@ -257,7 +257,7 @@ class ColumnProgram:
         if codes == [W.NUMBERS, W.NEXT]:
             size = self._word(array + 1, L.O_WIDTH)
         elif codes == [W.NUMBERS, W.TAGS, W.TAG, W.NEXT] and not self._word(array + 3, L.O_KNOWN):
-            # Most elements have no tagged fields. Their tag section then has one byte.
+            # Most elements have no tagged fields. The tag section of such an element has one byte.
             size = self._word(array + 1, L.O_WIDTH) + 1
         else:
             return

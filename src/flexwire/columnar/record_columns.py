@@ -3,8 +3,8 @@
 `RECORD_COLUMNS` and `BATCH_COLUMNS` list the names and types of the columns.
 
 Copying a string to every row takes as long as copying a key, and Spark does not accept
-dictionaries. Nearly always, all rows contain the same string. Their column is then a slice of a
-column that was made before.
+dictionaries. Nearly always, all rows contain the same string. The column of strings is then a slice
+of a column that was made before.
 
 These columns are used for decoding in columns, and for the ``records`` table of an analysis. Spark
 accepts no dictionaries, no unsigned integers and no timestamps in milliseconds, so none of these

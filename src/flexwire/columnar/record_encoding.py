@@ -129,8 +129,8 @@ def encode_record_pieces(
 class _BatchGroup:
     """Several batches that were written with a gap in place of each header.
 
-    Batch i contains the rows from ``firsts[i]`` to ``lasts[i]``. Its bytes, with the gap, are from
-    ``starts[i]`` to ``ends[i]``.
+    Batch i contains the rows from ``firsts[i]`` to ``lasts[i]``. The bytes of batch i, with the
+    gap, are from ``starts[i]`` to ``ends[i]``.
     """
 
     out: NumpyArray
@@ -380,7 +380,7 @@ def _check_fields(names: list[str]) -> None:
 
 
 def _parts(items: pa.StructArray) -> list[pa.Array]:
-    """Return the keys and the values of record headers. Both are null if the header is null."""
+    """Return the keys and the values of record headers, which are null if the header is null."""
     if items.null_count:
         parts = dict(zip([field.name for field in items.type], items.flatten(), strict=True))
         return [parts[field.name] for field in _PAIR]

@@ -1,8 +1,8 @@
 """Count records and their bytes with a kernel, without making columns.
 
 With such sums, a `RecordReader` counts the records of batches that its kernel reads. The reader
-yields the records of batches that the kernel refuses, as it does without sums. It also yields the
-sums that were removed to make room for others.
+yields the records of batches that the kernel refuses, as it does without sums. The reader also
+yields the sums that were removed to make room for others.
 """
 
 from __future__ import annotations

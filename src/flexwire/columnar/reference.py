@@ -1,4 +1,4 @@
-"""The reference executor for rows. It raises the errors for rows that kernels refuse.
+"""The reference executor for rows. The executor raises the errors for rows that kernels refuse.
 
 A row is a mapping in Arrow's form. The plain value of a row has the form of the wire types.
 """

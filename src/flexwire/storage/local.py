@@ -46,7 +46,8 @@ def create_private_file(path: Path) -> FileIO:
 def lock_while_open(file: FileIO) -> None:
     """Lock a file until it is closed, so that others see that it is being written (`is_locked`).
 
-    Some file systems and operating systems have no such locks. In this case the file is not locked.
+    Some file systems and operating systems have no such locks. On such a system, the file is not
+    locked.
     """
     with suppress(ImportError, OSError):
         import fcntl  # noqa: PLC0415 - Windows does not have this module

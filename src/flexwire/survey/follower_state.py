@@ -3,7 +3,7 @@
 A growing capture has no end at which facts about the whole capture are known. A row therefore
 depends only on the bytes up to the last byte of its frame. The row is the same wherever the
 captures are cut. If different facts were known at the times of two frames, their rows are decoded
-in separate batches. Such facts are the client's software and its instance id.
+in separate batches. These facts are the client's software and the client instance id.
 """
 
 from __future__ import annotations

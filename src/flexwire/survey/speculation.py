@@ -114,7 +114,7 @@ class StepLog:
     def add(self, step: FastPathStep) -> None:
         """Add a step. If the previous step completed no frame, the two steps are joined.
 
-        In this case both steps contain parts of one frame.
+        Two steps are joined because they contain parts of one frame.
         """
         last = self.steps[-1] if self.steps else None
         if (

@@ -2,12 +2,12 @@
 
 A capture may have billions of frames, so rows are built as Arrow columns, one batch at a time. The
 kernels decode most messages. Messages that the kernels refuse are decoded row by row with Python
-objects, as the reference reads them. Their rows are then put in the right places among the other
-rows. `schema` and `log_schema` declare every column once. `frames`, `messages` and `records` build
-the rows of captures, `log_rows` those of logs, and `request_logs` those of request logs. `parquet`
-writes a file of a table, and `output` opens a finished analysis. Three tasks belong to other
-packages: `flexwire.spark` runs many tasks, `flexwire.survey` finds frames, and `flexwire.measures`
-adds up rows.
+objects, as the reference reads them. The rows of these messages are then put in the right places
+among the other rows. `schema` and `log_schema` declare every column once. `frames`, `messages` and
+`records` build the rows of captures, `log_rows` those of logs, and `request_logs` those of request
+logs. `parquet` writes a file of a table, and `output` opens a finished analysis. Three tasks belong
+to other packages: `flexwire.spark` runs many tasks, `flexwire.survey` finds frames, and
+`flexwire.measures` adds up rows.
 
 Laws of this package:
 

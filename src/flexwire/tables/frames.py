@@ -97,8 +97,8 @@ def frame_rows(
 
     All sources of frames use this function: captures, streams of captures, and request logs.
     ``paired`` contains the columns of `PAIRED`. ``outcomes`` is a batch of `BODY_OUTCOMES` in any
-    order. It contains a row for each frame whose body was read. ``parties`` contains the columns
-    `PARTIES` of each frame.
+    order. The batch contains a row for each frame whose body was read. ``parties`` contains the
+    columns `PARTIES` of each frame.
     """
     place = np.full(len(paired), -1)
     place[outcomes["row"].to_numpy()] = np.arange(len(outcomes))

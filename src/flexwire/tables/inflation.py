@@ -1,7 +1,7 @@
 """The memory that inflated batches take, and the allowance of a task.
 
-The measure depends only on rows of the table of records. It therefore does not matter which code
-made these rows, in which order, or how the rows of a batch are divided.
+The measure depends only on rows of the table of records. For the measure, it therefore does not
+matter which code made these rows, in which order, or how the rows of a batch are divided.
 """
 
 from __future__ import annotations

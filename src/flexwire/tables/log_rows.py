@@ -4,9 +4,9 @@
 keys of a piece ─▶ the last of each key ─▶ held ─▶ runs, sorted by hash ─▶ the last of each key
      batch_digests        in memory         files beside the output, read by ranges of hashes
 ```
-If two records have the same key, the record with the lower offset is superseded. It is counted
-where both records are found: in memory, or when runs are merged. Memory is bounded, however many
-keys there are.
+If two records have the same key, the record with the lower offset is superseded. A superseded
+record is counted where both records are found: in memory, or when runs are merged. Memory is
+bounded, however many keys there are.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 MOST_HELD: Final = 1 << 21
-"""The largest number of keys that are held. They take 64 MB, and as much again while they are
+"""The largest number of keys that are held. These keys take 64 MB, and as much again while they are
 sorted.
 """
 PARTS: Final = 1024
@@ -248,7 +248,7 @@ _TYPES: Final = [
 _TIMESTAMP_TYPES = pa.array([str(timestamp_type.value) for timestamp_type in _TYPES])
 _OUTCOMES = pa.array([OUTCOMES.get(outcome) for outcome in TransactionOutcome], pa.string())
 # When Kafka's log cleaner looks for the last record of each key, it ignores records of aborted
-# transactions. It does not process the records of open transactions at all.
+# transactions. The cleaner does not process the records of open transactions at all.
 _SETTLED: Final = (TransactionOutcome.NONE, TransactionOutcome.COMMITTED)
 _LOST: Final = "not read"
 

@@ -1,10 +1,10 @@
 """Build the rows of the table of records from rows of messages.
 
 All partitions in a batch of messages are read together. The kernels return groups of record batches
-with their records. They also return the batch number of each record and the partition number of
-each batch. These numbers are used to copy the facts of partitions and batches to records. Only
-batches that the kernels refuse become Python objects. Their rows are put in the right places among
-the others.
+with their records. The kernels also return the batch number of each record and the partition number
+of each batch. These numbers are used to copy the facts of partitions and batches to records. Only
+batches that the kernels refuse become Python objects. The rows of these objects are put in the
+right places among the other rows.
 
 A row is a record with the facts of its batch. Two other kinds of rows have no offset. One is a
 batch without records (compaction leaves such batches), with its facts. The other contains bytes

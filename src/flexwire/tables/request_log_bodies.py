@@ -1,13 +1,13 @@
 """Decode the bodies of request logs in columns, or as objects if columns cannot hold them.
 
 A broker writes a body in the form of Kafka's JSON converters, with the field names of its release.
-It replaces records by their size, and leaves some fields out. A field that was left out becomes
-null or an empty array, and is counted. A body that does not fit its spec is dropped, and the reason
-is kept.
+The broker replaces records by their size, and leaves some fields out. A field that was left out
+becomes null or an empty array, and is counted. A body that does not fit its spec is dropped, and
+the reason is kept.
 
-Arrow's JSON reader is given the fields of one version. It refuses unknown names, invalid types,
-numbers out of range, and missing fields. In these cases all bodies that were read together are read
-again as objects. This also produces the error texts.
+Arrow's JSON reader is given the fields of one version. The reader refuses unknown names, invalid
+types, numbers out of range, and missing fields. In these cases all bodies that were read together
+are read again as objects. The second reading also produces the error texts.
 """
 
 from __future__ import annotations
@@ -421,7 +421,7 @@ def _struct(
 ) -> pa.StructArray:
     """Return the column of a structure in the table's form, made from the columns of its JSON.
 
-    ``nulls`` marks null structures. Their fields do not count as missing.
+    ``nulls`` marks null structures. The fields of null structures do not count as missing.
     """
     columns_by_name: dict[str, pa.Array] = {}
     present = [

@@ -1,8 +1,8 @@
 """Convert lines of request logs to rows of all tables, as if their frames had been captured.
 
-A line contains a request and, usually, its response. It lacks the sizes of frames and the bytes of
-records. Therefore ``size`` is null, and the table ``records`` remains empty. A broker forwards some
-requests of clients to the controller. Forwarded requests are rows of a separate table.
+A line contains a request and, usually, its response. A line lacks the sizes of frames and the bytes
+of records. Therefore ``size`` is null, and the table ``records`` remains empty. A broker forwards
+some requests of clients to the controller. Forwarded requests are rows of a separate table.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ class RequestLogRows:
 
     A client may send its ids once on a connection (KIP-1313). If a line has no client id, it gets
     the first client id in earlier lines of the same connection, as in a capture. If a line has no
-    client instance id, it gets the first instance id in any line of the same connection. Both ids
-    come from ``ids``.
+    client instance id, it gets the first instance id in any line of the same connection. The client
+    id and the client instance id come from ``ids``.
     """
 
     def __init__(

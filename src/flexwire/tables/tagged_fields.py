@@ -1,8 +1,8 @@
 """Count the tagged fields in a column of messages, by row.
 
-A known field counts if its value is not its default, because Kafka writes no defaults. Its size on
-the wire is unknown. An unknown field always counts. Its size counts too, unless the field is
-withheld.
+A known field counts if its value is not its default, because Kafka writes no defaults. The size of
+a known field on the wire is unknown. An unknown field always counts. The size of an unknown field
+counts too, unless the field is withheld.
 
 One pass over the columns of a batch is enough. Usually no row has a tagged field, or all rows have
 the same few tagged fields. A whole column is therefore compared with its default, and single rows

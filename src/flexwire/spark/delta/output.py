@@ -98,8 +98,8 @@ class DeltaOutput(GrownOutput):
     def files_by_day(self, name: str) -> dict[str, list[File]] | None:
         """Return the files of a table by the day of their rows, or None if a day is unknown."""
         state, by_day = self._state(name), dict[str, list[File]]()
-        # Such a table may list deleted rows of a file in a separate file. pyarrow's reader refuses
-        # such a table.
+        # A table with reader features may list deleted rows of a file in a separate file. pyarrow's
+        # reader refuses such a table.
         if state.table.protocol().reader_features:
             return None
         for file in state.files:

@@ -1,4 +1,4 @@
-"""Prepare to add request logs to tables: find the state, and the new lines."""
+"""Prepare to add request logs to tables: find the state and the new lines."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 `undo` removes the last analysis again, so that its input can be analyzed again. One commit removes
 the entry of the last analysis from the ledger. After this commit, flexwire's readers no longer see
-the rows of the analysis. If `undo` is killed after this commit, the next analysis completes the undo. The
-next analysis begins with the same state as the removed analysis did.
+the rows of the analysis. If `undo` is killed after this commit, the next analysis completes the
+removal. The next analysis begins with the same state as the removed analysis did.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def _write(
     """Write the rows of a group to a few large files, and put these into the table's directory."""
     dataset = table.to_pyarrow_dataset()
     parts = only_files(dataset, {file["path"] for file in group.files})
-    # This reads one row group at a time, because the rows of a table can be large.
+    # Row groups are read one at a time, because the rows of a table can be large.
     batches = parts.to_batches(columns=columns.names, batch_readahead=0, fragment_readahead=0)
     for first in batches:
         local = scratch / f"{JOINED}{secrets.token_hex(16)}.parquet"

@@ -85,7 +85,8 @@ def message_type(message: MessageLike) -> pa.StructType:
 def _message_type(message: MessageLike) -> pa.StructType:
     served = schemas_of(message)
     for spec, versions in served.specs:
-        # This call raises `SpecError` for a spec without a layout. Such a spec has no columns.
+        # This call raises `SpecError` for a spec without a layout. A spec without a layout has no
+        # columns.
         resolve(spec, versions.highest)
     return _MessageColumns(served).message()
 

@@ -9,8 +9,8 @@ A task reads its pieces line by line (`flexwire.logs.request_log`) and writes it
 facts about the line's connection. The driver combines the facts about connections from all tasks.
 
 A line can lack a client id that another line of its connection has, and no task knows such an id
-before all tasks have read their lines. In this case all tasks read the lines again, with these
-ids.
+before all tasks have read their lines. If such ids are found, all tasks read the lines again with
+these ids.
 """
 
 from __future__ import annotations

@@ -220,9 +220,9 @@ class InputFile:
     """A file given by URL or path, with the size and version from its listing.
 
     A task can open the file on any machine. Opening and reading fail if the file was replaced in
-    the meantime. A file on this machine or in HDFS may have grown. Such a file is read only up to
-    the listed ``size``. ``version`` is an ETag or a generation in an object store. On this machine,
-    ``version`` is the time of the last change and the file's number.
+    the meantime. A file on this machine or in HDFS may have grown. A file that has grown is read
+    only up to the listed ``size``. ``version`` is an ETag or a generation in an object store. On
+    this machine, ``version`` is the time of the last change and the file's number.
     """
 
     url: str

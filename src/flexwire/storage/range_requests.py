@@ -66,7 +66,7 @@ async def _s3_response(
 ) -> tuple[dict[str, Any], bytes]:
     """Return the headers and body of the first correct response, or else of the last response."""
     for retries_left in reversed(range(RETRIES)):
-        response = await files._call_s3("get_object", **request)  # noqa: SLF001 - s3fs has no public function for this call
+        response = await files._call_s3("get_object", **request)  # noqa: SLF001 - s3fs has no public asynchronous function for this
         try:
             data = await response["Body"].read()
         except Exception:

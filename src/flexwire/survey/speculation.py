@@ -50,8 +50,8 @@ HEAD_BYTES: Final = PREFIX_LENGTH + len(MARK)
 """The number of bytes before the rest of a frame that began before the part."""
 
 _LENGTH = struct.Struct(">i")
-# The largest number of steps that no kernel processed. Such steps take memory and time, so a
-# connection with more such steps is given up.
+# The largest number of steps that no kernel processed. Steps without a kernel take memory and time,
+# so a connection with more of them is given up.
 _MOST_PUSHED = 4096
 _MOST_PUSHED_BYTES = 16 << 20
 # The largest number of connections that begin in the part and have logs. Each log takes a few kB.

@@ -154,7 +154,7 @@ class SurveyState:
         """Begin a range at a position, or at the start of the capture for None.
 
         With ``keys``, the range contains only connections with these keys, and it is not the last
-        range. In this case only the state of these connections is written.
+        range. Only the state of these connections is then written.
         """
         number = len(self._ranges)
         self._ranges.append(OpenRange())

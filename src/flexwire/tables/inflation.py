@@ -81,9 +81,9 @@ def within_allowance(inflation: Inflation, write: Callable[[Inflation], None]) -
 def inflated_bytes(rows: Rows, max_inflated: int) -> int:
     """Return how many bytes the records of compressed batches take.
 
-    These are the bytes of keys, values and record headers, plus `RECORD_COST` for each record and
-    record header. A batch that cannot be read counts as ``max_inflated``, because its inflated size
-    is unknown.
+    The sum consists of the bytes of keys, values and record headers, plus `RECORD_COST` for each
+    record and record header. A batch that cannot be read counts as ``max_inflated``, because its
+    inflated size is unknown.
     """
     if not len(rows):
         return 0
@@ -109,8 +109,8 @@ def inflated_bytes(rows: Rows, max_inflated: int) -> int:
 def digested_bytes(digests: Mapping[str, Words]) -> int:
     """Return how many bytes compressed batches took when inflated, from digests of `BatchDigests`.
 
-    These are the bytes of the batches without compression, plus `RECORD_COST` for each record and
-    record header.
+    The sum consists of the uncompressed bytes of the batches, plus `RECORD_COST` for each record
+    and record header.
     """
     size = digests["uncompressed_size"].copy()
     for name in ("records", "record_headers"):

@@ -178,7 +178,7 @@ class _TextReader:
             return _TRUTH[text]
         if isinstance(kind, Integer) and _INTEGER.fullmatch(text):
             return int(text)
-        # In these releases, doubles occur only in quotas.
+        # In Kafka 2.7 and earlier, doubles occur only in quotas.
         if isinstance(kind, Boolean | Integer | Float64 | Bytes):
             raise _UnsureError
         return text

@@ -67,8 +67,8 @@ def retry_commit(
 ) -> T:
     """Make a change to a table, and repeat it if another writer committed first.
 
-    In that case the change raises one of ``conflicts``. Raises `StorageError` if every attempt
-    fails in this way, and for an `OSError`.
+    If another writer committed first, the change raises one of ``conflicts``. Raises `StorageError`
+    if every attempt fails in this way, and for an `OSError`.
     """
     for tries_left in reversed(range(_TRIES)):
         try:

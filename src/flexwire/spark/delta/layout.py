@@ -307,7 +307,7 @@ def _days(file: pq.ParquetFile, time: str) -> list[int]:
 
 def _numbers(times: pa.Array) -> pa.Array:
     micros = times.cast(pa.int64())
-    # This division rounds down, also for times before 1970.
+    # The result is rounded down, also for times before 1970.
     days = pc.divide(micros, _DAY_US)
     early = pc.less(micros, pc.multiply(days, _DAY_US))
     return pc.subtract(days, early.cast(pa.int64()))

@@ -173,7 +173,8 @@ class IcebergOutput(GrownOutput):
         return days is None or any(map(self.wanted, days))
 
     def _is_in(self, runs: set[str], file: TableFile) -> bool:
-        # An engine may truncate the bounds that it writes. Such bounds do not show the analysis.
+        # An engine may truncate the bounds that it writes. Truncated bounds do not show the
+        # analysis.
         return file.first.get(ANALYSIS) in runs or not runs.isdisjoint(analyses_of(file, self.out))
 
 

@@ -54,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse tests that use Spark without the marker; run the longest files first, whole."""
+    """Refuse tests that use Spark without the marker, and run the longest files first."""
     ranks: dict[str, int] = {}
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) and not is_spark(item):
@@ -74,7 +74,7 @@ def is_spark(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give whole files to each process, and files with Spark to a few processes."""
+    """Assign whole files to each process, and files that use Spark to only a few processes."""
     if config.getvalue("dist") != "loadfile":
         return None
     # pytest-xdist is imported only if tests run in parallel.
@@ -123,7 +123,7 @@ def shares_spark(file: str) -> bool:
 
 def _remember_classes() -> None:
     """Ask Java only once what a name means: PySpark asks again for each column."""
-    from py4j.java_gateway import (  # noqa: PLC0415 - it takes a while
+    from py4j.java_gateway import (  # noqa: PLC0415 - the import takes a while
         JavaClass,
         JavaMember,
         JVMView,
@@ -149,7 +149,7 @@ def spark() -> Iterator[SparkSession]:
     from flexwire.spark.settings import SMALL_CONF, SMALL_JAVA  # noqa: PLC0415 - see above
 
     _remember_classes()
-    # Python's objects for those of Java refer to themselves, so only garbage collection frees them.
+    # Python's proxies for Java objects refer to themselves, so only garbage collection frees them.
     # Collected as rarely as in other processes (tests/collecting.py), they would fill Java's heap.
     gc.set_threshold(*gc.get_threshold()[:2], FULL_COLLECTIONS)
     # Tests run small jobs, as an analysis does, and use the same settings.

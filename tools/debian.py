@@ -33,7 +33,7 @@ class Programs:
     name: str
     packages: tuple[str, ...]
     architecture: str = ""
-    """Debian's name of it: "arm64". If empty, the machine's own; all dependencies come too."""
+    """Debian's name, such as "arm64", which brings all dependencies. If empty, this machine's."""
     are_sources: bool = False
     """True if the archives of the packages' sources are downloaded, as their authors made them."""
     suite: str = ""

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 RELEASE = "4.4.0"
 EDITION = 1
-"""Counts the packages of a release."""
+"""The number of this package among the packages for the same release."""
 PROGRAM = ROOT / "tools" / "java" / "Judge.java"
 KEPT = ROOT / "tests" / "vectors" / "package"
 FEW = (
@@ -83,7 +83,7 @@ Foundation. Apache Kafka is its trademark.
 """
 
 
-class Contradiction(Exception):  # noqa: N818 - it reads as what it is
+class Contradiction(Exception):  # noqa: N818 - the name says what it is
     """A case that Apache Kafka does not read or write as flexwire proposed."""
 
 

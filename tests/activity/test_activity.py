@@ -1,4 +1,4 @@
-"""The list of connections equals an independent count, has no secret, and uses bounded memory."""
+"""The list of connections equals an independent count, contains no secrets, and is bounded."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_client_instance_is_known_whoever_names_it() -> None:
 
 
 def listed_rows(table: ActivityTable) -> list[ConnectionActivity]:
-    """Return the connections of a table that no reader has classified yet."""
+    """Mark the connection `CONNECTION` as Kafka, and return all connections of the table."""
     row = table.find(CONNECTION)
     assert row is not None
     row.is_kafka = True

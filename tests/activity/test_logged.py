@@ -1,4 +1,4 @@
-"""Activity from request logs: the same sums, clients and topics from whole and growing logs."""
+"""Whole and growing request logs show the same activity: equal sums, clients and topics."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_log_that_grows_gives_what_a_whole_one_gives(
 ) -> None:
     data = (PLACE / f"{release}.log").read_bytes()
     expected = forms(at_once(PLACE / f"{release}.log"))
-    # With a new seed, a failure could not be repeated.
+    # The seed is fixed, because with a random seed a failure could not be repeated.
     random_numbers = random.Random(release)
     for _ in range(3):
         log = tmp_path / "kafka-request.log"
@@ -224,7 +224,7 @@ def test_lines_that_say_nothing_are_counted(tmp_path: Path) -> None:
     assert [text.partition(": ")[2].partition(":")[0] for text in source.notes] == [
         "1 lines cannot be read"
     ]
-    # A line that is cut off behind its client id still counts for this client.
+    # A line that is cut off after its client id still counts for that client.
     assert [row.requests for row in source.table] == [1, 1]
 
 

@@ -25,7 +25,7 @@ from tests.capture.request_lines import PLACE
 if TYPE_CHECKING:
     from pathlib import Path
 
-# A test in the background ignores Ctrl-C, and its child processes would inherit that.
+# A test that runs in the background ignores Ctrl-C, and its child processes would do so too.
 HEARS_CTRL_C = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -106,7 +106,7 @@ def test_a_terminal_shows_the_list_until_it_is_stopped(tmp_path: Path) -> None:
     if not process:
         words = ["-c", HEARS_CTRL_C, "who", str(tmp_path), "--interval", "0.1"]
         given = {**os.environ, "TERM": "xterm", "COLUMNS": "200", "LINES": "40"}
-        os.execve(sys.executable, [sys.executable, *words], given)  # noqa: S606 - it has a terminal of its own
+        os.execve(sys.executable, [sys.executable, *words], given)  # noqa: S606 - the process has its own terminal
     shown = ""
     draws = 0
     while draws < 3:

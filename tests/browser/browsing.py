@@ -51,7 +51,7 @@ SCREENS = [Screen(width, dark) for width in (1280, 500) for dark in (False, True
 
 
 def browser() -> str:
-    """Return the browser on this machine; the test fails if there is none."""
+    """Return a browser that is installed on this machine; fail the test if there is none."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         pytest.fail(f"no browser: install one of {', '.join(NAMES)}")

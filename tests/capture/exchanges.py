@@ -43,11 +43,11 @@ class Talk:
     depth: int = 4
     others: float = 0.0  # connections of other protocols
     sasl: float = 0.0  # connections that authenticate first
-    any_api: float = 0.0  # exchanges of any message at any version with any values
+    any_api: float = 0.0  # exchanges with any message, in any version, with any values
     strange: float = 0.0  # exchanges that no well-behaved client and broker have
     records: int = 6  # the most records in a batch
     large: float = 0.0  # exchanges with a batch of many segments
-    hidden: float = 0.0  # connections that TLS hides, which are as long as others
+    hidden: float = 0.0  # connections that TLS hides; they are as long as other connections
 
 
 def conversation(source: random.Random, talk: Talk, number: int) -> list[Step]:

@@ -57,7 +57,7 @@ class Shape:
     talk: Talk = field(default_factory=Talk)
     # The network.
     ip: tuple[int, ...] = (4,)
-    segment: tuple[int, int] = (200, 1448)  # the range of the largest segment of a connection
+    segment: tuple[int, int] = (200, 1448)  # the range of a connection's largest segment size
     joined: float = 0.5  # frames that share a segment with the next frame
     acks: float = 0.3  # segments that are acknowledged by a separate packet
     options: float = 0.0  # connections whose packets carry TCP options
@@ -187,7 +187,7 @@ class Packet:
 
 
 def _with_options(packet: bytes, options: bytes) -> bytes:
-    """Return the packet with TCP options. Its checksums become wrong, as with offloading cards."""
+    """Return the packet with TCP options. This makes its checksums invalid."""
     if not options:
         return packet
     changed = bytearray(packet)
@@ -239,7 +239,7 @@ def _without_bodies(source: random.Random, shape: Shape, packets: list[Packet]) 
 
 
 def _ends(source: random.Random, shape: Shape, number: int) -> tuple[SocketAddress, SocketAddress]:
-    """Return a client and a broker. Sorted as text, either may come first."""
+    """Return a client and a broker. Either may have the lower address."""
     hosts = ["10.0.0.9", "10.2.0.7"] if source.choice(shape.ip) == 4 else ["fd00::9", "fd00::7"]
     source.shuffle(hosts)
     return endpoints((hosts[0], 40000 + number), (hosts[1], 9092 + number % 3))
@@ -331,7 +331,7 @@ class _Wire:
                 self._again(way)
 
     def _again(self, way: Direction) -> None:
-        """Repeat earlier bytes with other boundaries. A single byte is a keep-alive."""
+        """Send earlier bytes again, with other boundaries. A single byte is a keep-alive."""
         stream, source = self._stream[way], self._source
         start = max(0, len(stream) - source.randrange(1, 2 * self._size + 1))
         part = bytes(stream[start : start + source.randrange(1, 2 * self._size + 1)])

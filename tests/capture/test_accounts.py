@@ -139,8 +139,8 @@ def test_connections_that_a_capture_shows_at_once_are_told_apart(opened: int, sh
 
 
 def test_the_client_of_these_ports_stays_the_client() -> None:
-    # The first response of a connection does not look like a request. Alone, it does not show which
-    # end is the broker.
+    # The first response of a connection does not look like a request. Alone, this response does
+    # not show which end is the broker.
     again = [tcp(SERVER, 3_000_000, response(3)), tcp(SERVER, 3_000_008, response(4))]
     swapped = [
         tcp(SERVER, BASE_CLIENT - 1, flags=SYN),

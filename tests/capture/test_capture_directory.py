@@ -101,7 +101,7 @@ def test_writers_share_a_directory(tmp_path: Path, turns: list[int]) -> None:
         assert correlation_ids(writer.paths) == expected
     names = Counter(path for writer in writers for path in writer.paths)
     assert set(names.values()) == {1}
-    # Together the files of the directory are three captures.
+    # Together, the files in the directory form three captures.
     assert sorted(correlation_ids(sorted(names))) == list(range(len(turns)))
 
 

@@ -225,7 +225,7 @@ HUGE = struct.pack("<I", 0xFFFFFFFC)
         (struct.pack("<II", 6, 0), "length of a block is invalid: 0"),
         (struct.pack("<II", 6, 13), "length of a block is invalid: 13"),
         (struct.pack("<I", 6) + HUGE + bytes(50), "block is above the limit: 4294967292"),
-        # An unknown block may be long and is skipped. Here the file is too short for it.
+        # An unknown block may be long and is skipped. Here, the file is too short for the block.
         (struct.pack("<I", 99) + HUGE + bytes(50), "of 4294967280 bytes"),
         (struct.pack("<II", 6, MAX_BLOCK_BYTES) + bytes(50), "of 16777204 bytes"),
         (block(99, b"abcd")[:-4] + b"\x00\x00\x00\x00", "but ends with 0"),

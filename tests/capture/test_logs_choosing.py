@@ -125,7 +125,7 @@ def test_the_metadata_decides(case: str, tmp_path: Path) -> None:
         write_replica(tmp_path, broker, [0] * length)
     write_metadata(tmp_path, 2, *changes)
     assert chosen(tmp_path) == expected
-    # The order does not matter, and the directories of the partition are enough.
+    # The order of the paths does not matter, and the partition's own directories are enough.
     for order in permutations((1, 2, 3)):
         places = [tmp_path / f"broker-{one}" / "orders-0" for one in order]
         assert chosen(tmp_path, *places) == expected
@@ -150,7 +150,7 @@ def test_the_newest_metadata_decides(tmp_path: Path) -> None:
 def test_metadata_without_its_beginning_decides_nothing(tmp_path: Path) -> None:
     for broker, length in ((1, 9), (2, 7)):
         write_replica(tmp_path, broker, [0] * length)
-    # The metadata log begins in the middle, without a snapshot.
+    # The metadata log does not begin at offset 0, and there is no snapshot.
     write_metadata(tmp_path, 1, lead(2, [2]), first=5)
     assert chosen(tmp_path) == "broker-1"
 
@@ -184,7 +184,7 @@ def test_the_first_difference_is_where_epochs_differ(
     drawn = random.Random(seed)
     logs = histories(drawn)
     for broker, epochs in logs.items():
-        # Compaction removed some records, different ones in each log.
+        # Compaction removed different records from each log.
         removed = {at for at in range(len(epochs)) if drawn.random() < 0.2}
         write_replica(tmp_path, broker, epochs, removed=removed)
         logs[broker] = [-1 if at in removed else one for at, one in enumerate(epochs)]

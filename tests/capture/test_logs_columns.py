@@ -1,4 +1,4 @@
-"""Columns are computed from record columns: record header texts and timestamp types."""
+"""Record header strings and timestamp types are computed from the columns of records."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_what_is_about_to_be_deleted_or_was_not_finished_is_not_read(tmp_path: P
 def test_a_swap_file_replaces_the_segments_in_its_range(tmp_path: Path) -> None:
     for base in (0, 10, 20, 30):
         made(base, 10).write(tmp_path / "a-0")
-    # A compaction of the first two segments, which leaves only the ends.
+    # A compaction of the first two segments, which leaves only two records.
     swap = MadeSegment(0)
     swap.add(plain(3, 1))
     swap.add(plain(19, 1))
@@ -121,7 +121,7 @@ def test_what_was_deleted_before_the_start_of_a_log_is_hidden(tmp_path: Path) ->
     made(30, 5).write(tmp_path / "broker2" / "a-0")
     assert read_offsets(tmp_path) == [*range(13, 35), *range(5)]
     (tmp_path / "broker2" / "a-0" / f"{30:020}.log").unlink()
-    # Each replica has its own value.
+    # Each replica has its own log start offset.
     pieces = [one for task in plan([tmp_path], LogQuery(replicas="all")) for one in task]
     lows = [one.offsets.low for one in pieces if one.partition.partition == 0]
     assert lows == [13, 13, 0, 0, 0]

@@ -1,4 +1,4 @@
-"""Gaps of logs, found piece by piece from batch headers, are the offsets that no record has."""
+"""The gaps that batch headers show, piece by piece, are the offsets without a record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def holes(directory: Path, piece_bytes: int) -> Holes:
     [log] = find_logs([directory], LogQuery())
     pieces = pieces_of(log, LogQuery(piece_bytes=piece_bytes))
-    # The order is that of finished tasks, which is arbitrary.
+    # The results are in the order in which tasks finish, which is arbitrary.
     held = [one for piece in pieces if (one := offsets_of(piece)) is not None]
     random.Random(1).shuffle(held)
     return holes_of(log, held)
@@ -111,7 +111,8 @@ def test_message_sets_prove_nothing_that_is_not_so(
     segment.add(records([3, 4]))
     write_log(tmp_path / "a-0", [segment])
     found = holes(tmp_path / "a-0", 1 << 20)
-    # A wrapper does not say how many messages it has, so some of them may be missing.
+    # A wrapper message does not say how many messages it contains, so some messages may be
+    # missing.
     assert found == (Holes(5, 0, 5) if compression == "none" else Holes(0, 3, 5))
 
 

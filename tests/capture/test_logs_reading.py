@@ -124,7 +124,7 @@ def test_a_segment_is_cut_where_batches_begin_with_an_index_or_without(
     pieces = [piece for task in tasks for piece in task]
     assert read_offsets(tmp_path, piece_bytes=size) == [one.offset for one in all_records(made)]
     largest = max(one.stop - one.start for one in pieces)
-    # The index has every third batch. Each batch has at most 300 bytes.
+    # The index lists every third batch. Each batch has at most 300 bytes.
     assert largest <= size + 1000
     assert len(pieces) > 3 or size == 10_000
 

@@ -53,7 +53,7 @@ def test_packets_come_by_the_clocks_of_their_files(
     name: str, most_open: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(merged_packets, "MOST_OPEN", most_open)
-    # Files that are closed read only a few packets ahead.
+    # From closed files, only a few packets are read ahead.
     monkeypatch.setattr(merged_packets, "bytes_ahead", lambda _among: 1_000)
     for seed in range(times(3)):
         files = [*map(str, write_capture(tmp_path / str(seed), seed, SHAPES[name]))]
@@ -88,7 +88,7 @@ def test_files_that_can_go_on_are_closed_first_and_go_on_where_they_were(
     opened = Opened()
     names = [*map(str, files)]
     assert [*read_merged_packets(names, opened.open_file)] == in_order(names)
-    # Each file is also opened once for its first time.
+    # Each file is also opened once to read its first timestamp.
     assert [len(opened.starts[name]) for name in names[:2]] == [2, 2]
     for name in names[2:]:
         first, begun, *again = opened.starts[name]

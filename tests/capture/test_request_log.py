@@ -337,7 +337,7 @@ def test_a_refusal_is_read_once_wherever_its_two_lines_are_cut(
         found = [
             i for one in pieces for i in RequestLogReader(Zone("UTC")).read(read_lines(one)) if i
         ]
-        # A refused line is returned with the piece that it begins in, before the next piece's
+        # A refused line is returned with the piece in which it begins, before the next piece's
         # lines.
         assert sorted(found, key=_offset) == sorted(whole, key=_offset)
 

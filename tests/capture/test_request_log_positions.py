@@ -173,7 +173,7 @@ def test_a_file_that_is_renamed_moved_compressed_or_copied_is_known(
     (tmp_path / "b").mkdir()
     packed.rename(tmp_path / "b" / packed.name)
     assert reader.read().known == (str(tmp_path / "b" / packed.name),)
-    # Any of its files may have more lines.
+    # Any file of the log may have gained lines.
     log(tmp_path / "b" / "kafka-request.log.3", lines)
     (file,) = reader.read().files
     assert (file.number, file.source.name) == (0, str(tmp_path / "b" / "kafka-request.log.3"))
@@ -228,7 +228,7 @@ def test_a_log_that_begins_anew_under_the_same_name_is_another_one(tmp_path: Pat
     path = log(tmp_path / "kafka-request.log", numbered(9))
     reader = Reader(tmp_path)
     reader.read()
-    # A copy is kept, and the log is emptied: `copytruncate` of logrotate.
+    # logrotate's `copytruncate` keeps a copy and empties the log.
     shutil.copy(path, tmp_path / "kafka-request.log.1")
     log(path, [])
     assert not reader.read().files

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def ends_of(data: bytes) -> list[int]:
-    """Return the ends of blocks while they are read."""
+    """Return the end of each block that is read."""
     source = ForwardReader("", io.BytesIO(data))
     return [0, *(source.offset for _ in begin_blocks(source))]
 

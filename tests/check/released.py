@@ -21,7 +21,7 @@ _ABOUT = re.compile(r',"about":"(?:[^"\\]|\\.)*"|"about":"(?:[^"\\]|\\.)*",')
 
 @dataclass(frozen=True)
 class Released:
-    """One text of a spec file, and its module in each release."""
+    """One version of a spec file's text, and the file's module in each release."""
 
     name: str
     text: str

@@ -1,4 +1,4 @@
-"""A field of a version that is not yet valid is reported; of a removed version only on request."""
+"""Fields of future versions are reported. Fields of removed versions are reported on request."""
 
 from __future__ import annotations
 

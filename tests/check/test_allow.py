@@ -21,7 +21,7 @@ HEAD = (
     ' "fields": [\n'
 )
 TAIL = "\n] }"
-# Breaks TAG_SKIPPED at the tag.
+# This spec breaks TAG_SKIPPED at the tag.
 FIELD = '{ "name": "A", "type": "int8", "versions": "0+", "tag": 1, "taggedVersions": "0+" }'
 ALLOW = "// flexwire: allow TAG_SKIPPED tag 0 was never released"
 

@@ -43,7 +43,7 @@ SEVERAL = newest()
 
 
 def split(one: FieldSpec, last: int) -> tuple[FieldSpec, ...]:
-    """Rename a field up to a version; return both names."""
+    """Return a field under another name up to a version, and under its own name afterwards."""
     whole = replace(one, fields=tuple(part for inner in one.fields for part in split(inner, last)))
     early, late = one.versions & Versions(0, last), one.versions & Versions(last + 1, HIGHEST)
     if one.tag is not None or not early:
@@ -67,7 +67,7 @@ def told(old: Edition, new: Edition) -> list[BreakingChange]:
 
 
 def renamed(spec: MessageSpec, last: int) -> set[int]:
-    """Return the versions up to the last one with an untagged field."""
+    """Return the versions up to ``last`` that have an untagged field."""
     return {
         version
         for version in spec.valid_versions

@@ -138,7 +138,7 @@ def test_a_rule_is_explained_by_its_page() -> None:
 def test_a_terminal_has_colours_and_its_own_width(
     specs: Path,
     setting: dict[str, str],
-    coloured: bool,  # noqa: FBT001 - given by the table
+    coloured: bool,  # noqa: FBT001 - the table of cases passes it
 ) -> None:
     command = [sys.executable, "-m", "flexwire", "schema", "lint", "bad.json"]
     ours, theirs = pty.openpty()

@@ -69,7 +69,7 @@ def test_the_old_spelling_of_the_tables_format_is_taken_and_said(
 ) -> None:
     asked: list[str] = []
 
-    def run(*_: object, format: str, **__: object) -> Analysis:  # noqa: A002 - as `analyze` has it
+    def run(*_: object, format: str, **__: object) -> Analysis:  # noqa: A002 - `analyze` has this argument
         asked.append(format)
         return Analysis(Output(OutputDirectory(f"{tmp_path}/out")), SAMPLE, {})
 

@@ -151,7 +151,7 @@ def test_what_does_not_decode_is_explained_as_far_as_it_does(run: Run) -> None:
     }
     assert "groups[0].groupId" in run.err
     assert "ListGroupsResponse v4 at groups[0]" in run.err
-    # A token is not shown either if it does not decode.
+    # A token is not shown, even if the token does not decode.
     with served(sends(frame(bytes.fromhex("0000000100") + b"s3cret"))) as address:
         run("call", str(address), "SaslAuthenticate", "-V", "2", "--explain")
     assert run.code == 1
@@ -324,7 +324,7 @@ def test_a_secured_broker_is_reached_by_a_properties_file(
 
 
 class TwiceTagged(Answers):
-    """A broker that sends the last tag section twice, as librdkafka's mock writes Metadata."""
+    """A broker that sends the last tag section twice, as librdkafka's mock does in Metadata."""
 
     def __call__(self, request: RequestFrame, payload: bytes) -> bytes | None:
         answer = super().__call__(request, payload)

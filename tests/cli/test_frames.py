@@ -332,7 +332,7 @@ def test_a_subscription_says_its_own_version(run: Run, version: int) -> None:
 def test_what_group_members_exchange_is_explained(run: Run, protocol: str) -> None:
     inside = {
         "consumer": _versioned("ConsumerProtocolSubscription", 3, topics=["orders"]),
-        # A worker of Connect: version 1, its URL, an offset, and no assignment.
+        # The metadata of a Connect worker: version 1, a URL, an offset, and no assignment.
         "connect": b"\0\1" + b"\0\6http:/" + bytes(8) + b"\xff\xff\xff\xff",
         "other": b"\xff\xff\0",
     }[protocol]

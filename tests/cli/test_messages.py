@@ -90,7 +90,7 @@ def test_hex_with_a_slip_is_said_to_be_read_as_something_else(run: Run, tmp_path
         ran = run("decode", "RequestHeader", *words, "-V", "2")
         assert ran.code == 1
         assert ran.err.endswith(f"; {slip}\n")
-    # The text has only characters of base64, but not the form of base64.
+    # The text has only base64 characters, but is not valid base64.
     padded = "00120003000000O7" + "0" * 16
     ran = run("decode", "RequestHeader", padded, "-V", "2")
     assert ran.err.startswith(
@@ -139,7 +139,7 @@ def test_encode_says_what_a_version_leaves_out(run: Run) -> None:
     assert run("encode", "FetchRequest", form, "-V", "11", "--defaults").err == ""
     newest = run("encode", "FetchRequest", form, "-V", "13", "--defaults")
     assert newest.err.startswith("version 13 does not contain topics[].topic; ")
-    # A default value cannot lose anything.
+    # Leaving out a default value loses nothing.
     form = json.dumps({"topics": [], "rackId": ""})
     assert run("encode", "FetchRequest", form, "-V", "4", "--defaults").err == ""
 

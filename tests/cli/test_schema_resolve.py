@@ -39,7 +39,7 @@ def test_fields_stand_in_the_order_of_the_bytes(
         if "." not in one["field"] and one["presence"] == "inline"
     ]
     read = explain(kind, kind().encode(version), version).annotations
-    # A message of defaults has each inline field and no tagged field.
+    # A message with default values contains every inline field and no tagged field.
     seen = dict.fromkeys(one.path.partition(".")[0].partition("[")[0] for one in read)
     assert listed == [one for one in seen if one != "_taggedFields"]
     assert told["flexible"] == ("_taggedFields" in seen)

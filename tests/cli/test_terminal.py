@@ -39,7 +39,7 @@ OBEYED = [
     for char in map(chr, range(sys.maxunicode + 1))
     if unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"}
 ]
-# One name of each kind, because the whole list would only be long.
+# One name of each kind is enough here, because the whole list would be long.
 SOME = "a\x00\x07\x1b[2J\r\x7f\x85\x9b31m\xad\u061c\u200b\u200e\u200f\u2028\u2029\u202e\u2066\u2069"
 # Text that looks like the beginning of a flexwire line, or of a command for GitHub's runners.
 FORGED = "::error::forged"

@@ -30,7 +30,7 @@ def told() -> Iterator[None]:
         logging.getLogger("flexwire.test").info("an event")
         click.echo("quiet" if is_quiet() else "not quiet")
 
-    from flexwire.cli.terminal import verbosity_options  # noqa: PLC0415 - as the command tree does
+    from flexwire.cli.terminal import verbosity_options  # noqa: PLC0415 - the command tree imports it here too
 
     app.add_command(click.command(verbosity_options(tell)))
     yield
@@ -39,7 +39,7 @@ def told() -> Iterator[None]:
 
 @pytest.mark.usefixtures("told")
 @each("before", [True, False])
-def test_it_says_less_or_more_wherever_the_option_stands(before: bool) -> None:  # noqa: FBT001 - one of two places
+def test_it_says_less_or_more_wherever_the_option_stands(before: bool) -> None:  # noqa: FBT001 - pytest passes each place
     def run(*options: str) -> tuple[str, str]:
         ran = CliRunner().invoke(app, [*options, "tell"] if before else ["tell", *options])
         assert ran.exit_code == 0

@@ -26,4 +26,4 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    print(table())  # noqa: T201 - it is the purpose of the command
+    print(table())  # noqa: T201 - printing is the purpose of the command

@@ -143,7 +143,7 @@ LITERALS: list[Any] = [
 def test_literals_are_what_they_say_as_ruff_would_write_them(tmp_path: Path) -> None:
     assert [repr(ast.literal_eval(literal(one))) for one in LITERALS] == list(map(repr, LITERALS))
     for number in (math.inf, -math.inf, math.nan):
-        assert str(eval(literal(number))) == str(number)  # noqa: S307 - what was just written
+        assert str(eval(literal(number))) == str(number)  # noqa: S307 - flexwire has just written the text
     lines = (f"a = {literal(one)}\n" for one in (*LITERALS, math.inf, math.nan))
     (tmp_path / "literals.py").write_text("".join(lines), encoding="utf-8")
     ruff("format", "--diff", place=tmp_path)

@@ -230,7 +230,7 @@ def test_all_names_are_listed_and_imported_at_once() -> None:
     editors need them.
     """
     found: dict[str, object] = {}
-    exec("from flexwire.messages import *", found)  # noqa: S102 - a star is for modules only
+    exec("from flexwire.messages import *", found)  # noqa: S102 - a star import is allowed only in modules
     assert {name for name in found if not name.startswith("__")} == set(catalog().names())
     assert dir(flexwire) == sorted(flexwire.__all__)
     for name in dir(flexwire):

@@ -50,7 +50,7 @@ class Area:
             raise OSError(ctypes.get_errno(), "mprotect")
 
     def last(self, size: int, lie: int = 0) -> np.ndarray[Any, Any]:
-        """Return the last bytes before the guard; with ``lie``, that many of them are behind it."""
+        """Return the last bytes before the guard; the final ``lie`` bytes are behind it."""
         begin = self.end - size + lie
         ctypes.memmove(begin - len(MARK), MARK, len(MARK))
         return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(begin)), np.uint8)
@@ -103,7 +103,7 @@ class Areas:
 class Stripes:
     """Put messages into one column; each ends at its own protected page.
 
-    The rows between them are the pages, and are null.
+    The rows between the messages cover the protected pages and are null.
     """
 
     def __init__(self) -> None:
@@ -162,7 +162,7 @@ class Round:
         self.memory, self.areas = Stripes(), Areas()
         self.refused = self.lied = 0
         for module in (program, encoding):
-            setattr(module, "allocate", self.areas.allocate)  # noqa: B010 - typed as what it replaces
+            setattr(module, "allocate", self.areas.allocate)  # noqa: B010 - it has the type of what it replaces
         # The reference executor is not tested here, and would take most of the time.
         setattr(reference.MessageRows, "_one", refuse)  # noqa: B010 - see above
 
@@ -209,7 +209,7 @@ def main() -> None:
     while done < rounds:
         run(run.source.choice(samples), min(ROWS, rounds - done))
         done += ROWS
-    print(f"{done} messages, {run.refused} refused, {run.lied} columns that lied")  # noqa: T201 - the test reads this
+    print(f"{done} messages, {run.refused} refused, {run.lied} columns that lied")  # noqa: T201 - the test reads this output
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ def main(rounds: int, lie: str | None) -> None:
         count += counted
         assert rows <= cut
         read += rows
-    print(f"{rounds} rounds, {read} records read, {count} counted")  # noqa: T201 - the test reads this
+    print(f"{rounds} rounds, {read} records read, {count} counted")  # noqa: T201 - the test reads this output
 
 
 class _Elsewhere(Inflater):
@@ -140,6 +140,7 @@ def _skip(reader: RecordReader) -> None:
 
 
 if __name__ == "__main__":
-    # Only kernels are guarded; refused batches are not read. The table of sums has room for only 8.
+    # Only kernels are guarded; refused batches are not read. The table of sums has room for only 8
+    # entries.
     with patch.object(RecordReader, "_read_one", _skip), patch.object(record_sums, "_MOST", 8):
         main(*asked(__doc__, "input", "output"))

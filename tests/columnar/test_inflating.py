@@ -155,7 +155,7 @@ DEFLATE: list[tuple[Compression, Callable[[bytes], bytes]]] = [
     (Compression.LZ4, lambda data: bytes(cramjam.lz4.compress(data))),
     (Compression.ZSTD, lambda data: bytes(cramjam.zstd.compress(data))),
     (Compression.SNAPPY, lambda data: bytes(cramjam.snappy.compress_raw(data))),
-    # The framing of Kafka's Java, twice.
+    # The data has the framing of Kafka's Java code, twice.
     (
         Compression.SNAPPY,
         lambda data: b"".join(
@@ -317,7 +317,7 @@ def test_the_kernel_bounds_each_prefix_as_python_does() -> None:
 
 def test_no_batch_but_one_of_lz4_or_zstd_has_a_bound() -> None:
     attributes = [high | low for high in (0, 0x08, 0x10, 0x70) for low in range(8)]
-    # The size of every body can be bounded, but each has another bound.
+    # The size of every body can be bounded, but each body has a different bound.
     bodies = [bytes(cramjam.zstd.compress(_noise[:size])) for size in range(len(attributes))]
     expected = [
         {ZSTD: _bound(body), LZ4: -1}.get(one & 0x07, 0)

@@ -195,7 +195,7 @@ def test_more_sums_than_there_is_room_for_are_given_before(most: int) -> None:
     with room_for(most):
         *found, rows = counted(data)
     assert tuple(found) == expected(data)
-    # A batch of up to nine pairs of sizes does not fit into less room, and is still read.
+    # A batch with up to nine pairs of sizes does not fit into a smaller table, but is still read.
     assert (rows > 0) == (most < 9)
 
 

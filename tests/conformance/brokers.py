@@ -82,8 +82,9 @@ def response(request: RequestFrame, body: Message) -> Any:
 class KafkaLike:
     """Read, answer and refuse requests like a release; ``plant`` changes the sent bytes.
 
-    A plant returns the bytes to send, `SILENCE` for none, or None to close. It gets the request and
-    its payload. For a frame that cannot be read it gets None, and ``of_damaged`` is the response.
+    A plant returns the bytes to send, `SILENCE` for none, or None to close. The plant gets the
+    request and the request's payload. For a frame that cannot be read it gets None, and
+    ``of_damaged`` is the response.
     """
 
     def __init__(self, plant: Plant = soundly, of_damaged: bytes | None = None) -> None:

@@ -21,7 +21,7 @@ def api_fields(name: str) -> set[str]:
 
 
 def form_fields(form: Any, *, whole: str = "") -> Iterator[str]:
-    """Yield the names in a form. The value of ``whole`` is not a structure of the API."""
+    """Yield the field names in a form, except those inside the value of the field ``whole``."""
     if isinstance(form, dict):
         for name, value in form.items():
             yield name

@@ -1,6 +1,6 @@
-"""A proxy that changes a broker's responses; a seed draws the deviation.
+"""A proxy that plants deviations in a broker's responses. A seed determines the deviations.
 
-The proxy finds a case by its correlation id, and does not know how it is judged.
+The proxy finds a case by its correlation id, and does not know how the case is judged.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Mutation(NamedTuple):
     broken: Callable[[Case], set[ConformanceRule]]
     fits: Callable[[Case], bool]
     is_slow: bool = False
-    """True if no response or an incomplete one comes."""
+    """True if no response arrives, or an incomplete one."""
 
 
-class Impossible(Exception):  # noqa: N818 - it is the tests' own
+class Impossible(Exception):  # noqa: N818 - only these tests use the exception
     """The error for a response that has no place for the mutation."""
 
 

@@ -138,7 +138,7 @@ def test_a_revision_lost_nothing_to_itself() -> None:
 
 
 def test_no_item_of_a_list_begins_twice() -> None:
-    """An editor's script once wrote "- - ", with which the site does not build."""
+    """A script once wrote "- - " into a page, and then the site could not be built."""
     texts = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
     assert len(texts) > 500
     twice = re.compile(r"^\s*- - ", re.MULTILINE)

@@ -40,7 +40,7 @@ class Shown:
 
 
 class Tables(HTMLParser):
-    """The rows with fields, by the place in their ids, in page order."""
+    """The table rows that describe fields, by the place in the row's id, in page order."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)

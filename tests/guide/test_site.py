@@ -282,7 +282,7 @@ def test_contrast_is_enough(theme: int, ink: str, back: str) -> None:
 
 
 def test_the_look_is_the_report_s() -> None:
-    """The page has no colours of its own: it uses the report's, which has three for every name."""
+    """The page has no colors of its own: it uses the report's, which has three for every name."""
     style = site()["guide.css"]
     own = style[style.rindex("@media print {\n  :root") :].partition("\n}\n")[2]
     assert set(re.findall(r"var\(--([\w-]+)\)", own)) <= set(themes(style)[0])

@@ -188,7 +188,7 @@ def act(acts: Acts) -> None:
     kinds = (ResourceType.TOPIC, "orders", ResourcePatternType.PREFIXED, "User:bob", "*")
     wanted = AclBindingFilter(*kinds, AclOperation.READ, AclPermissionType.ALLOW)
     done(admin.delete_acls([wanted]))
-    # For some of them, the broker must first ask the controller.
+    # For some producer ids, the broker must first ask the controller.
     acts.until(lambda: acts.ask(22, "InitProducerId", 4, _PRODUCER)["errorCode"] == 0)
 
 

@@ -91,7 +91,7 @@ class Coordinated:
         return said
 
     def close(self) -> None:
-        """Drop clients without closing; the broker must end a producer's open transaction."""
+        """Drop clients without closing them; the broker must end a producer's open transaction."""
         self._kept.clear()
 
     def _produce(self) -> None:
@@ -204,7 +204,7 @@ class Coordinated:
         return found
 
     def _fetched(self, *, stable: bool) -> list[dict[str, Any]]:
-        # For the given partitions, or for all partitions that a group has committed.
+        # Ask for the given partitions, or for all partitions in which a group has committed.
         these: list[dict[str, Any]] = [
             {"name": name, "partitionIndexes": [*range(count)]} for name, count in TOPICS.items()
         ]

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from flexwire.versions import Versions
 
 MOST_SECONDS = 20
-# The body for each version from the given one, if brokers do not answer an empty body or crash. A
-# 3.9 controller crashes on a FetchSnapshot without topics.
+# The body to send from the given version on, for APIs whose empty body gets no answer or crashes
+# brokers. A 3.9 controller crashes on a FetchSnapshot without topics.
 _SNAPSHOT = {"partition": 0, "snapshotId": {"endOffset": 1, "epoch": 1}}
 BODIES: dict[str, tuple[int, dict[str, Any]]] = {
     "OffsetFetch": (8, {"groups": [{"groupId": "nobody's", "topics": []}]}),

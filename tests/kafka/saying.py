@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TOPICS = tuple(f"drive-{codec}" for codec in CODECS)
 GROUP, EARLIEST, LATEST = "drive-group", -2, -1
-# The names of numbers in the protocol.
+# The names of the protocol's numeric values.
 _SOURCES = {
     1: "DYNAMIC_TOPIC_CONFIG",
     2: "DYNAMIC_BROKER_CONFIG",

@@ -119,7 +119,7 @@ def agree(spark: SparkSession, acts: Acts) -> None:
     assert {row.feature: row.level for row in levels.collect()} == features
     check_fenced(rows, {row.broker for row in brokers if row.is_fenced}, features)
     [row] = view("voters", "voters", state).collect()
-    # This feature is static, and so only in the record of the leader election.
+    # This feature is static, so only the record of the leader election contains it.
     assert (row.voter, row.said_by, row.endpoints) == (1, "LEADER_CHANGE", None)
     assert quorum(acts.address, acts.version).voters == {1: None}
     clients(acts, state)

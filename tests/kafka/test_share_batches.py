@@ -32,5 +32,5 @@ def test_the_reference_is_kafkas_combiner(version: str) -> None:
         check=True,
     )
     told = [[batch(one) for one in line.split()] for line in ran.stdout.splitlines()]
-    # 4.0 does not join some neighbouring batches with the same state.
+    # 4.0 does not join some neighboring batches with the same state.
     assert [state(one, -1) for one in told] == [state(batches, at) for batches, at in cases]

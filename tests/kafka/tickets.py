@@ -1,7 +1,7 @@
 """Start a real broker that accepts tickets from a real KDC, and clients with tickets.
 
-Host names exist only in this realm. Java's clients and kcat get their addresses from it, and the
-broker's keys are for one name.
+Host names exist only in this realm. Java's clients and kcat get their addresses from the realm,
+and the broker's keys are for one name.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class Client:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
-        # A TLS transport no longer has this information when it is closed.
+        # After a TLS transport is closed, this information is lost.
         self.port: int = writer.get_extra_info("sockname")[1]
 
     async def send(self, data: bytes) -> None:

@@ -119,7 +119,8 @@ def test_old_brokers_are_asked_in_their_versions(nodes: Nodes) -> None:
     with at(nodes) as asked:
         assert asked.broker("leader:a-3").address == nodes.addresses[2]
         assert asked.broker("group:a").address == nodes.addresses[2]
-        # A cluster without DescribeQuorum has ZooKeeper, and its Metadata names the controller.
+        # A cluster without DescribeQuorum uses ZooKeeper, and its Metadata response names the
+        # controller.
         assert asked.broker("controller").address == nodes.addresses[1]
 
 

@@ -704,7 +704,8 @@ def test_any_faults_keep_order_and_bytes(seed: int, tmp_path: Path) -> None:
         assert numbers == list(range(len(numbers)))
         assert len(numbers) <= last
         assert len(numbers) == last or ended[last] == SILENT
-        # The broker gets everything that was sent, to the end, but not the tap's own answers.
+        # The broker receives everything that was sent, to the end, but none of the tap's own
+        # answers.
         own = {
             one.correlation_id
             for path in tap.capture_paths

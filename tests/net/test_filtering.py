@@ -147,7 +147,7 @@ def test_a_hostile_client_id_is_judged_at_once() -> None:
         (fetch(IDS["other"], version=13), False),
         # An id that no response has named may belong to any topic.
         (fetch(UUID(int=77), version=13), True),
-        # Requests without any topic, and for all topics.
+        # Requests that name no topic, and requests for all topics.
         (request_payload(HEARTBEAT, 3, make("HeartbeatRequest")), False),
         (request_payload(METADATA, 9, make("MetadataRequest", topics=None)), True),
         # This frame does not decode.

@@ -35,7 +35,7 @@ def held(out: Path) -> int:
 
 
 def relayed(out: Path, between: Callable[[], None], *, max_bytes: int) -> TapStatistics:
-    """Return a tap's counts after exchanges on one connection. ``between`` runs in the middle."""
+    """Return a tap's counts after exchanges on one connection. ``between`` runs halfway."""
 
     async def job() -> TapStatistics:
         async with (
@@ -46,7 +46,8 @@ def relayed(out: Path, between: Callable[[], None], *, max_bytes: int) -> TapSta
             for number in range(ROUNDS):
                 if number == ROUNDS // 2:
                     between()
-                # Three at once, which the tap may receive in one piece or in several.
+                # Three requests are sent together. The tap may receive them in one piece or in
+                # several.
                 await client.send(b"".join(frame(asking(b"%d" % one)) for one in range(3)))
                 for one in range(3):
                     assert await client.receive() == answering(b"%d" % one)

@@ -60,7 +60,8 @@ def test_a_broker_has_the_same_port_after_a_restart(tmp_path: Path) -> None:
 
     async def job() -> None:
         assert await advertised(tmp_path, ports, ONE, TWO) == {ONE: first, TWO: first + 1}
-        # The brokers have another order, with a new broker. One broker is not named at first.
+        # The brokers are in another order, and one broker is new. Another broker is missing at
+        # first.
         found = await advertised(tmp_path, ports, THREE, TWO)
         assert found == {THREE: first + 2, TWO: first + 1}
         assert await advertised(tmp_path, ports, ONE) == {ONE: first}

@@ -81,7 +81,7 @@ def test_clients_meet_the_release_and_the_capture_has_what_was_sent(tmp_path: Pa
             negative = asks(5).replace(bytes.fromhex("0012 0005"), bytes.fromhex("0012 ffff"))
             expected = bytes.fromhex("00000007 0023 00000001 0012 0000 0005")
             assert await client.ask(negative) == expected
-            # Requests that the release reads pass on the same connection.
+            # On the same connection, the tap still forwards requests that the release supports.
             assert (await client.ask(produce(3)))[4:] == make("ProduceRequest", acks=-1).encode(3)
             client.writer.close()
             await settled(lambda: tap.stats.open_connections == 0)
@@ -505,7 +505,7 @@ def test_answers_that_wait_are_bounded(tmp_path: Path) -> None:
             await settled(lambda: tap.stats.requests == 3001)
             broker.may.set()
             heard = await client.reader.read()
-            # The first answer, a thousand answers of the tap, and the end.
+            # The client receives the first answer, a thousand answers from the tap, and the end.
             own = frame(asks(99)[4:8] + bytes.fromhex("0023 00000001 0012 0000 0005"))
             first = frame(echo(parse_request(produce(5)), produce(5)))
             assert heard == first + own * 1000

@@ -36,7 +36,7 @@ def reads(api_key: int, release: str) -> frozenset[int]:
 
 @cache
 def offers(api_key: int, release: str) -> frozenset[int]:
-    """Return the versions that it also offers: not the newest one while that is in early access."""
+    """Return the versions that a broker offers: not the newest while it is in early access."""
     every = reads(api_key, release)
     for entry in request_entries(api_key) if every else ():
         if max(every) in entry.releases.get(release, ()):

@@ -144,7 +144,7 @@ def numbers(version: str) -> list[int]:
 
 
 def of_trial(row: Row) -> tuple[Library | None, str, str]:
-    """Return a tested client's library, if its first working release is known; release; setting."""
+    """Return a client's library (if its first working release is known), release and setting."""
     program, _, version = row.client.partition(" ")
     release, _, setting = version.partition(", ")
     return FIRST.get(TRIED.get(program, "")), release, setting

@@ -1,4 +1,4 @@
-"""A connection may rule out authentication, and then damaged bytes cannot contain credentials."""
+"""If a connection rules out authentication, its damaged bytes cannot contain credentials."""
 
 from __future__ import annotations
 

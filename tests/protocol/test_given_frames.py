@@ -28,7 +28,8 @@ METADATA, HEARTBEAT = 3, 12
 # All prefixes of all frames would take a minute. For longer frames, cuts near both ends and this
 # many others are tried.
 WHOLLY, OTHERS = 64, 5
-# Up to this length, a response without its length may also be the beginning of one with it.
+# Up to this size, a response without its length prefix may also be the beginning of a response
+# with a length prefix.
 SHORT = 32
 
 

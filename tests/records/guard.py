@@ -39,7 +39,7 @@ def main(rounds: int, *, lie: bool) -> None:
         count = source.choice([len(chosen), len(chosen), len(data) // 7, -1])
         given = guarded.put_bytes(data, lie=lie)
         found = read(given, 0, count, 0, 0, len(data), None)
-        # In front of the memory with the data.
+        # This object must be freed before the memory that holds its data.
         del given
         if found is not REFUSED:
             parts = [part for one in found for part in (one.key, one.value) if part]

@@ -34,7 +34,7 @@ def made(pairs: list[tuple[str, Typed]], dialect: TypedDialect = TypedDialect.DO
 
 
 def user(number: int) -> Headers:
-    """Draw headers, one of them a long."""
+    """Draw headers, one of which has a value of type long."""
     return made([("user", Typed("long", number))])
 
 

@@ -38,7 +38,7 @@ def of(convention: str) -> list[dict[str, Any]]:
 
 
 def value(java: Any) -> Any:
-    """Return the value in a vector, whose numbers and dates name their Java types."""
+    """Return the Python form of a value in a vector, where numbers and dates name Java types."""
     if isinstance(java, list):
         return [value(item) for item in java]
     if not isinstance(java, dict):

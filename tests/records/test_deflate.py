@@ -77,6 +77,6 @@ def test_lz4_has_independent_blocks_and_stores_what_does_not_get_smaller() -> No
 def test_lz4_of_magic_0_has_the_old_clients_checksum() -> None:
     frames = [deflate(Compression.LZ4, b"flexwire", level=None, magic=m) for m in (0, 1, 2)]
     assert frames[1] == frames[2] != frames[0]
-    # As kafka-python and Kafka's Java compute it: including the frame's magic number.
+    # The checksum includes the frame's magic number, as in kafka-python and Kafka's Java code.
     assert (frames[0][6], frames[1][6]) == (0x1A, 0x82)
     assert with_right_checksum(frames[0]) == frames[1]

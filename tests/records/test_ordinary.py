@@ -121,7 +121,7 @@ def test_numbers_that_leave_64_bits_are_refused(base: int, delta: int) -> None:
 
 
 class Text(bytes):
-    """The bytes are an instance of a subclass."""
+    """The data is an instance of a subclass of `bytes`."""
 
 
 WRONG: list[Any] = [None, True, 1.5, "7", b"k", [], (), bytearray(b"k"), Text(b"k"), [b"k"], 2**63]

@@ -75,7 +75,8 @@ def test_a_document_is_written_as_it_was(number: int) -> None:
         if batch.compression is Compression.NONE:
             assert written == batch.data
         [again] = decode_batches(written)
-        # Gzip and zstd produce other bytes than in Java, so length and checksum differ.
+        # Here gzip and zstd produce other bytes than in Java, so the length and the checksum
+        # differ.
         other = {"checksum": batch.crc, "sizeInBytes": batch.size}
         assert _as_document(again) | other == _as_document(batch)
         assert (again.attributes, again.base_timestamp) == (batch.attributes, batch.base_timestamp)

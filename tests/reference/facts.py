@@ -105,7 +105,7 @@ def of_an_analysis(found: Json) -> Json:
         *("failure_counts", "connections", *_UNORDERED),
     )
     told = {name: found[name] for name in names}
-    # The audit counts the others.
+    # Only the audit fills the other fields.
     unjudged = {"verdict": "read", "last_accepted_in": None, "removed_in": None}
     told["version_uses"] = [one | unjudged for one in told["version_uses"]]
     return ordered(told)
@@ -274,7 +274,7 @@ def latency(latencies: list[int]) -> Json:
 
 
 def bucket(latency_us: int) -> int:
-    """Return the bucket of a latency; -1 and the last number mean outside."""
+    """Return a latency's bucket; -1 and the last number mean that the latency is out of range."""
     # A latency of 0, or below 0 if clocks disagree, has no logarithm.
     step = math.floor(math.log10(max(latency_us / 1000, 1e-6)) * 4) - _FIRST_STEP
     return max(-1, min(step, _LAST))

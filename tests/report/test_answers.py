@@ -78,7 +78,7 @@ def test_an_answer_has_a_question_a_meaning_advice_a_picture_and_a_table() -> No
     # An unknown value is not part of a label.
     assert bars.endswith("; not known 1.00 kB.")
     assert times.startswith("Requests over time, at 3 moments; peak at 2026-10-28 ")
-    # Words, and not only colours, distinguish the parts.
+    # Words, and not only colors, distinguish the parts.
     assert "Bytes of keys and values Keys Values" in words
     assert {"#answer-who_sends", "#answer-when", "#answer-slow_ones"} <= {*page().values("href")}
 

@@ -33,7 +33,7 @@ PAIRS = [
 
 
 def themes() -> list[dict[str, str]]:
-    """Return the colours of light mode, dark mode and paper, by name."""
+    """Return the colors of light mode, dark mode and paper, by name."""
     blocks = re.findall(
         r":root \{(.*?)\}", read_template_file("flexwire.report", "report.css"), flags=re.DOTALL
     )

@@ -181,13 +181,13 @@ def test_no_other_file_decides_what_resolve_decides() -> None:
         "schema/message_schemas.py",
         "schema/history.py",
         "schema/importer.py",
-        # The flexible versions decide which header precedes the message.
+        # This module only derives the header's version from the flexible versions.
         "schema/header_versions.py",
         # These modules collect what a class, a column or a page must hold over all versions.
         "schema/sources.py",
         "schema/merge.py",
         "cli/schema_docs.py",
-        # These write other specs.
+        # These modules write other specs.
         "schema/error_tags.py",
         "specs/cost/sides.py",
     }

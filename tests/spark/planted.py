@@ -128,7 +128,7 @@ def plant_logs(planted: Planted, directory: Path, *, sound: bool) -> dict[bytes,
     """Write logs below a directory, with a word in each field of a record that holds bytes.
 
     Batches are damaged, so that other fields are read from the words. Batches of internal topics
-    are damaged only without ``sound``.
+    are damaged only if ``sound`` is false.
     """
     before = dict(planted.words)
     for topic in ("orders", _METADATA, "__consumer_offsets"):

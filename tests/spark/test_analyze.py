@@ -195,7 +195,7 @@ def analyzed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> A
 
 @pytest.fixture(scope="module")
 def shown(analyzed: Analyzed, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
-    """Analyze the same captures as Spark does for large ones, and with credentials."""
+    """Analyze the same captures in the way used for large captures, and with credentials."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("flexwire.spark.analyze.SMALL_CAPTURE_BYTES", 0)
         return analyze(

@@ -128,7 +128,7 @@ def test_however_rows_are_cut_moved_and_spilled_the_evidence_is_the_same(
             chance.choice(parts).add(table, some)
     merged = AuditSums(spills=spills)
     for one in parts:
-        merged.merge(pickle.loads(pickle.dumps(one)))  # noqa: S301 - the same line pickles it
+        merged.merge(pickle.loads(pickle.dumps(one)))  # noqa: S301 - this line also pickled the data
     whole = summed(captured)
     assert merged.evidence() == whole.evidence()
     parties = everyone(whole)

@@ -174,7 +174,7 @@ def test_however_rows_are_cut_and_merged_the_cluster_is_the_same(captured: Captu
     merged = AuditSums()
     chance.shuffle(parts)
     for one in parts:
-        merged.merge(pickle.loads(pickle.dumps(one)))  # noqa: S301 - the same line pickles it
+        merged.merge(pickle.loads(pickle.dumps(one)))  # noqa: S301 - this line also pickled the data
     assert merged._cluster.evidence() == summed(captured)._cluster.evidence()
     assert merged._cluster.evidence().configured == {
         ("broker", "zookeeper.connect"): NameSample(("1",), 1),

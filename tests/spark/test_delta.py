@@ -379,7 +379,7 @@ def test_a_place_of_a_run_keeps_names_where_the_tables_have_them(out: OutputDire
         inner.write(rest, name.encode())
         assert out.read(below) == place.read(name) == inner.read(rest) == name.encode()
         assert [place.source(one).read() for one in place.entries(name)] == [name.encode()]
-        assert pickle.loads(pickle.dumps(inner)).exists(rest)  # noqa: S301 - the same line pickles it
+        assert pickle.loads(pickle.dumps(inner)).exists(rest)  # noqa: S301 - this line also pickled the data
     assert {one.name for one in place.entries()} == {*where}
     place.remove(where)
     assert [*place.entries()] == [*out.entries()] == []

@@ -152,7 +152,7 @@ def test_logs_that_grow_are_read_on(spark: SparkSession, tmp_path: Path) -> None
     more, told = append()
     assert (told.records, told.batches, told.segments, told.known_partitions) == (15, 3, 2, 1)
     assert more.facts.answers[0].rows == 1
-    # No later records of the same keys were searched for between analyses.
+    # The analyses did not search each other's records for the same keys.
     assert superseded(spark, out) == (55, None, None)
     # An index has a new modification time, but that is not new data.
     (root / "orders-0" / f"{0:020}.index").touch()

@@ -156,7 +156,7 @@ def test_files_are_packed_and_the_same_again() -> None:
     assert list(files) == list(written(7))
     assert (len(files), files[1], files[-2:]) == (62, list(written(7))[1], list(written(7))[-2:])
     assert len(pickle.dumps(files)) < 25 * len(files)
-    again = pickle.loads(pickle.dumps(files))  # noqa: S301 - the same line pickles it
+    again = pickle.loads(pickle.dumps(files))  # noqa: S301 - this line also pickled the data
     assert again == files == WrittenFiles(written(7)) != WrittenFiles(written(8))
     assert hash(again) == hash(files)
 

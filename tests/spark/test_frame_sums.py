@@ -119,7 +119,7 @@ def summed(sums: S, rows: Any) -> S:
 
 def moved(sums: S) -> S:
     """Return the sums as another process receives them."""
-    there: S = pickle.loads(pickle.dumps(sums))  # noqa: S301 - the same line pickles it
+    there: S = pickle.loads(pickle.dumps(sums))  # noqa: S301 - this line also pickled the data
     return there
 
 

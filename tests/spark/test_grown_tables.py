@@ -280,7 +280,7 @@ def test_after_any_cut_each_answer_is_that_of_one_analysis(
     name = source.choice(CUT)
     shape = replace(SHAPES[name], files=source.randrange(3, 7), compressed=0.0, torn=0.0)
     files = [one.name for one in in_time(write_capture(tmp_path / "capture", seed, shape))]
-    # No half frame is withheld, and those that have not ended are left for a later analysis.
+    # No half frame is withheld, and frames that have not ended are left for a later analysis.
     how: dict[str, Any] = {"format": "delta", "append": True, "show_credentials": True}
     analyze(files, tmp_path / "alone", spark=spark, answers=[], **how)
     parts = cut_at_random(source, files)

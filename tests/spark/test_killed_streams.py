@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-# This takes two minutes. Capture/test_logs_following.py and tables/test_following.py test it
-# without Spark.
+# The test takes two minutes. `capture/test_logs_following.py` and `tables/test_following.py` test
+# the same without Spark.
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 HAS_LIMITS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
 NAME = "a query"

@@ -190,7 +190,7 @@ def test_what_some_brokers_offer_is_known_whatever_the_order(
             for one in mixed[start : start + 25]:
                 part._offer(*one)
                 part._prune(20)
-            every.merge(pickle.loads(pickle.dumps(part)))  # noqa: S301 - the same line pickles it
+            every.merge(pickle.loads(pickle.dumps(part)))  # noqa: S301 - this line also pickled the data
             assert len(every._offers) <= 20
         return every
 

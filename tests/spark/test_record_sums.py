@@ -55,7 +55,7 @@ class Rows(NamedTuple):
 
 @cache
 def rows_of(name: str) -> Rows:
-    """Return the rows of some captures of a shape. Each capture has its own connections."""
+    """Return the rows of a shape's captures, one for each seed. Captures share no connections."""
     made = Rows([], [], [])
     for seed in SEEDS[name]:
         with TemporaryDirectory() as directory:

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.spark
 
 
 def brokers(root: Path) -> Path:
-    """Write two brokers' logs: one rotated and gzip'd, with refusals. The other in a container."""
+    """Write two brokers' logs: one rotated and gzip'd, with refusals, and one in a container."""
     old, new = real_lines("3.9.2"), real_lines("4.4.0")
     one, other = root / "one", root / "other"
     one.mkdir(parents=True)

@@ -36,7 +36,8 @@ def test_repr_shows_what_is_not_default_and_what_every_version_has_without_a_def
         "topic_id=UUID('00000000-0000-0000-0000-000000000005'), name='orders')], "
         "allow_auto_topic_creation=False, unknown_tagged_fields={42: b'x'})"
     )
-    # A partition of 0 is a partition, an offset of 0 an offset; the log start offset came later.
+    # The partition 0 and the offset 0 are shown although they are 0. The log start offset came in
+    # a later version.
     partition = FetchRequest.FetchPartition(partition_max_bytes=0)
     assert repr(partition) == (
         "FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=0)"
@@ -58,7 +59,7 @@ def test_repr_makes_an_equal_object(name: str) -> None:
         if version in entry.versions:
             value = random_message(made, version, seed)
             known = {name: made, "UUID": UUID, "nan": float("nan"), "inf": float("inf")}
-            assert eval(repr(value), known) == value  # noqa: S307 - what the test made itself
+            assert eval(repr(value), known) == value  # noqa: S307 - the test itself made the text
 
 
 def test_repr_of_an_object_in_itself_ends() -> None:

@@ -60,7 +60,7 @@ def analyzed_in_process(
         for table, rows in decode_range_rows(asked, number, kept.__getitem__):
             take(parts[-1], table, rows)
     for one in parts:
-        every.merge(pickle.loads(pickle.dumps(one)))  # noqa: S301 - the same line pickles it
+        every.merge(pickle.loads(pickle.dumps(one)))  # noqa: S301 - this line also pickled the data
     release = (asked.release,) if asked.release else ()
     audit = gather_audit(every.audit, releases, release)
     facts = facts_of(every.parts(asked.brokers), audit, title="in process", made_at_us=0)

@@ -67,7 +67,7 @@ def test_what_is_handed_over_does_not_grow_with_what_was_said(tmp_path: Path) ->
 
 
 def in_parts(data: bytes, count: int) -> list[Step]:
-    """Return a request in this many segments. A piece may begin between any two."""
+    """Return a request in this many segments. A piece may begin between any two segments."""
     size = -(-len(data) // count)
     return [("request", data[at : at + size]) for at in range(0, len(data), size)]
 
@@ -110,7 +110,7 @@ def test_with_many_requests_at_once_all_are_handed_over(
 
 
 def clients() -> list[Step]:
-    """Return several clients' requests on one connection. The software name is in the middle."""
+    """Return several clients' requests on one connection, some of which name the software."""
     steps = talk(0, list(range(400)))
     for at in range(2, len(steps), 6):
         steps[at] = "request", steps[at][1].replace(b"test", b"else")

@@ -38,7 +38,7 @@ class Platform(NamedTuple):
     """The end of an extension's file name, with ``PY`` for the version of Python, such as "312"."""
     linked: tuple[str, ...] = ("-shared",)
     compiled: tuple[str, ...] = ()
-    """More options of the compiler."""
+    """Additional compiler options."""
     refused: str = ""
     """An option with which this Python was compiled, but which the platform's compiler refuses."""
 

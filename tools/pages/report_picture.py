@@ -2,7 +2,7 @@
 
 The command renders the report of an analysis from its facts.json, opens it in the machine's own
 Chromium, Chrome or Edge, and keeps the top of the page as docs/images/report.png. The picture has
-64 colours, so that the file stays small. `make run` writes such facts, `out/demo/facts.json`.
+only 64 colors, to keep the file small. `make run` writes such facts, `out/demo/facts.json`.
 """
 
 from __future__ import annotations

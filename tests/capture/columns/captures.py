@@ -193,7 +193,7 @@ def made_capture(source: random.Random) -> bytes:
 
 
 def damaged(source: random.Random, data: bytes) -> bytes:
-    """Return the same bytes with some flipped, cut out or inserted."""
+    """Return the same data with some bytes flipped, cut out or inserted."""
     for _ in range(source.randrange(1, MOST_DAMAGE)):
         at = source.randrange(len(data) + 1)
         size = source.choice([1, 1, 2, 4, 8])

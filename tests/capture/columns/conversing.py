@@ -1,4 +1,4 @@
-"""Draw conversations on parallel connections, with all usual and unusual traffic."""
+"""Draw conversations on parallel connections, with usual and unusual traffic."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def produce(version: int, acks: int, **named: Any) -> bytes:
 
 
 def sent(kind: str, chance: random.Random, correlation_id: int) -> tuple[Direction, bytes]:
-    """Return the direction and payload of a frame of a kind."""
+    """Return the direction and the payload of a frame of the given kind."""
     named: dict[str, Any] = {"correlation_id": correlation_id}
     version = chance.choice([3, 7, 9, 12])
     made: dict[str, Callable[[], bytes]] = {
@@ -127,11 +127,11 @@ def sent(kind: str, chance: random.Random, correlation_id: int) -> tuple[Directi
 
 
 def conversations(seed: int, frames: int, connections: int) -> list[CapturedFrame]:
-    """Draw frames of parallel connections, of all kinds."""
+    """Draw frames of all kinds on parallel connections."""
     chance = random.Random(seed)
     counts: dict[tuple[str, str], int] = {}
     now, found = 1_700_000_000_000_000, []
-    # The number of further tokens that may follow on a connection.
+    # The number of authentication tokens that may still follow on each connection.
     exchanging: dict[int, int] = {}
     # Some connections have nothing unusual, and some lack one direction.
     odd = {name for name, weight in CHANCES.items() if weight < 2}
@@ -167,7 +167,7 @@ def conversations(seed: int, frames: int, connections: int) -> list[CapturedFram
 
 
 def judged(frames: Iterable[CapturedFrame], seed: int) -> list[CapturedConnection]:
-    """Return the kinds of the connections. Some of them are unknown."""
+    """Return the kind of each connection, except for a tenth whose kind is unknown."""
     chance = random.Random(seed)
     names = sorted({one.connection for one in frames})
     ends = {name: name.split(">") for name in names if chance.random() < 0.9}

@@ -67,7 +67,7 @@ def guarded(data: Array, lie: int = 0) -> Array:
 
 
 class Numpy:
-    """Stand in for numpy in `flows`: arrays also end next to protected pages."""
+    """Replace numpy in `flows`, so that its arrays also end at protected pages."""
 
     def __init__(self, *, lie: bool) -> None:
         self._lie = lie

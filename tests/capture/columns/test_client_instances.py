@@ -1,8 +1,8 @@
 """The client instance of a connection is found in any of its frames.
 
-The id may be in the header of each request or of the first (both readings of KIP-1313), in the
-bodies of telemetry requests, or come from the broker (KIP-714). The expected result comes from the
-test's own clients, not from a second reader.
+The id may be in the header of every request or only of the first (KIP-1313 can be read both ways),
+in the bodies of telemetry requests, or in a broker's response (KIP-714). The expected result comes
+from the test's own clients, not from a second reader.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Client(NamedTuple):
 
     number: int
     way: str
-    # The exchange in which a client names its id late, or a broker assigns the id.
+    # The number of the exchange in which a client sends its id late, or a broker assigns the id.
     late: int = 4
 
     @property
@@ -193,7 +193,7 @@ def test_where_its_part_was_not_captured_it_is_null(tmp_path: Path) -> None:
     tables = check(files[1:])
     found = {one["connection"]: one["client_instance_id"] for one in tables["connections"]}
     by_way = {client.way: found[name_of(client.number)] for client in clients(6)}
-    # These clients name the id repeatedly. The others named it once.
+    # These clients send the id repeatedly. The other clients sent the id once.
     assert {way for way, text in by_way.items() if text is not None} == {"always", "body"}
 
 
@@ -226,7 +226,7 @@ def test_a_stream_knows_it_from_the_frame_on_that_gives_it(seed: int, tmp_path: 
 
 
 def gives(client: Client, direction: str, index: int) -> bool:
-    """Return whether the first id comes from a frame of a client, as `exchange` makes it."""
+    """Return whether this frame is the first one that contains the client's instance id."""
     if client.way == "broker":
         return direction == "response" and index == client.late
     first = {"always": 0, "once": 0, "late": client.late, "body": 1}
@@ -253,7 +253,7 @@ def test_the_earliest_frame_counts_in_whatever_order_they_are_noted() -> None:
 
 
 def test_the_first_is_that_by_time_and_in_a_stream_that_by_row() -> None:
-    """If a clock goes back, a stream's rows must not depend on where it was cut."""
+    """If a clock goes back, a stream's rows must not depend on where the stream was cut."""
     ids = [UUID(int=5), UUID(int=4), UUID(int=6)]
     frames = frames_of([Said(0, "request", offset_delete(one, ids[one]), None) for one in range(3)])
     times = [8, 3, 5]
@@ -285,7 +285,7 @@ def test_ranges_that_are_joined_know_the_ids_of_all() -> None:
 
 
 def test_the_kernel_reads_the_id_as_plain() -> None:
-    """The kernel reads a header with only the id. Python reads a header with other tags."""
+    """The kernel reads headers whose only tag is the id. Python reads headers with other tags."""
     if load_kernel("pairing") is None:
         pytest.skip("this installation has no kernels")
     payloads = [

@@ -43,7 +43,7 @@ class Said(NamedTuple):
 
 
 def clients(seed: int, connections: int = 8, requests: int = 40) -> list[Said]:
-    """Draw parallel clients of one address that name themselves once, always, or too early.
+    """Draw parallel clients at one address, which send their client id once, always, or too early.
 
     Every third connection began before the capture, and every fourth client always names itself.
     """
@@ -142,7 +142,7 @@ def test_at_any_cut_a_row_has_the_client_id_that_its_connection_gave(
         at += size
         rows = build_paired(chunk, pairing.read_headers(chunk), Hindsight())
         found += rows["client_id"].to_pylist()
-        pairing = pickle.loads(pickle.dumps(pairing))  # noqa: S301 - the same line pickles it
+        pairing = pickle.loads(pickle.dumps(pairing))  # noqa: S301 - this line also pickled the data
     assert found == [one.client_id for one in said]
     assert {None, "client 0", "client 2"} <= set(found)
 

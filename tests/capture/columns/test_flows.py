@@ -82,7 +82,7 @@ class Segments:
 
 @dataclass
 class Ways:
-    """The probability of each event for segments."""
+    """The probability of each event that can happen to segments."""
 
     lost: float = 0.0
     repeated: float = 0.0
@@ -97,7 +97,7 @@ class Ways:
 CLEAN = Ways()
 LOSSY = Ways(lost=0.02, repeated=0.02, late=0.03, cut=0.01)
 MID_STREAM = Ways(mid_stream=True)
-# There are enough segments that some are in order between two losses.
+# There are so many segments that some segments between two losses are in order.
 SELDOM = Ways(lost=3e-3, repeated=3e-3, late=3e-3, cut=2e-3, damaged=5e-3, exchanges=200)
 RARELY = Ways(lost=5e-4, repeated=5e-4, late=5e-4, cut=3e-4, damaged=5e-3, exchanges=200)
 TWICE = Ways(twice=True, exchanges=120)
@@ -139,7 +139,7 @@ def connection(rng: random.Random, number: int, ways: Ways) -> list[Segment]:
 
 
 def exchanged(rng: random.Random, first: int, ways: Ways) -> tuple[bytes, bytes]:
-    """Return requests with ids from ``first``, and their responses. A few are damaged."""
+    """Return requests with ids from ``first``, and their responses. A few frames are damaged."""
     ids = range(first, first + rng.choice([1, 1, 1, 2, 5]))
     largest = rng.choice([10, 100, 3000])
     asked = b"".join(request(one, rng.choice([0, rng.randrange(largest)])) for one in ids)

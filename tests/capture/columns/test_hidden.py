@@ -1,6 +1,6 @@
 """Kernels and assemblers skip the same bytes that contain no frames.
 
-Every frame and every account of a connection equals that of the assemblers alone. Kernels process
+All frames, and all counts of connections, equal those of the assemblers alone. Kernels process
 nearly all TLS segments, whether the capture shows the connection's beginning or not.
 """
 
@@ -94,7 +94,7 @@ def test_kernels_take_nearly_all_that_is_hidden(
 
 
 class Said:
-    """Make segments of one connection. Each continues its direction."""
+    """Make segments of one connection. Each segment continues the stream of its direction."""
 
     def __init__(self) -> None:
         self.segments: list[Segment] = []
@@ -110,7 +110,7 @@ class Said:
         self._next[source] += len(payload) + bool(flags & SYN)
 
     def say(self, source: str, payload: bytes) -> None:
-        """Send bytes from an end."""
+        """Send bytes from one end of the connection."""
         self._say(source, payload)
 
 

@@ -43,7 +43,7 @@ def waiting_of(files: Sequence[Path]) -> list[QueuedFile]:
 
 
 def segments_in_order(files: Sequence[Path]) -> list[Row]:
-    """Return the segments of files by objects, sorted as the reference sorts them."""
+    """Return the segments of files, read with Python objects and sorted as in the reference."""
     found = in_order(one for file in files for one in read_file(file)[0])
     return [(connection_key(one.segment), one.file, *values_of(one.segment)) for one in found]
 
@@ -123,7 +123,7 @@ def test_segments_come_in_the_order_of_the_reference(
         )
         found, further, _ = read(begin)
         assert found == expected[count : count + more]
-        # A position that follows from another position.
+        # Reading can also continue from a position that a continued reader returned.
         for passed, place in further[:1]:
             again = MergedReader(waiting[front.begun + place.begun :], under_way=place.under_way)
             assert read(again)[0] == expected[count + passed :]
@@ -151,7 +151,7 @@ def test_a_file_is_open_only_while_its_segments_are_due(tmp_path: Path) -> None:
             front = reader.position
             assert front is not None
             most = max(most, len(front.under_way))
-    # Three hosts. If times go back, two files of one host.
+    # There are three hosts. If times go back, two files of each host are open at the same time.
     assert 3 <= most <= 6
 
 

@@ -70,7 +70,7 @@ def segment_row(columns: SegmentColumns, row: int) -> Row:
 
 
 def read(*readers: SegmentReader) -> tuple[list[Row], dict[str, FileNotes]]:
-    """Return the rows of segments of readers, one after the other, and the notes of their files."""
+    """Return the segment rows of all readers in turn, and the notes about their files."""
     rows: list[Row] = []
     notes: dict[str, FileNotes] = {}
     for reader in readers:
@@ -107,7 +107,7 @@ def assert_equal(file: str, *readers: SegmentReader) -> None:
 
 @pytest.fixture(params=["kernels", "objects"])
 def executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Choose the reader. Without kernels, Python objects read."""
+    """Choose the reader. Without kernels, Python objects read the file."""
     if request.param == "objects":
         monkeypatch.setattr(packet_scan, "load_kernel", lambda _: None)
     else:
@@ -205,7 +205,7 @@ def test_reading_from_cut_to_cut_is_reading_through(
             for start, stop in pairwise(edges)
         ]
         if places and places[-1].is_end and len(places) - 1 in cuts:
-            # Neither segments nor notes follow the end.
+            # No segments and no notes follow the end of the file.
             assert not list(parts.pop())
         several += len(cuts) > 1
         assert_equal(file, *parts)
@@ -214,8 +214,8 @@ def test_reading_from_cut_to_cut_is_reading_through(
 
 def test_parts_tell_as_many_reasons_apart_as_the_whole(capture: Callable[..., str]) -> None:
     head = section() + interface()
-    # Twice as many reasons as are counted separately, each given twice, the second time in another
-    # order.
+    # There are twice as many reasons as are counted separately. Each reason occurs twice, the
+    # second time in another order.
     numbers = list(range(1, 2 * DIFFERENT_REASONS + 1))
     parts = [enhanced(packet(), 1, number) for number in (*numbers, *reversed(numbers))]
     sound = enhanced(packet(), 1)
@@ -260,7 +260,7 @@ def sound_packets(linktype: int) -> list[bytes]:
 
 
 def sound_captures() -> Iterator[tuple[str, bytes, int]]:
-    """Yield captures of valid packets, and how many of their blocks are left to objects."""
+    """Yield captures of valid packets, and how many of their blocks are left to Python objects."""
     linktypes = [one for one in dict.fromkeys(LINKS) if one not in {9, 147}]
     made = {linktype: sound_packets(linktype) for linktype in linktypes}
     for order in "<>":
@@ -300,7 +300,7 @@ def test_the_kernel_takes_what_is_sound(
         steps = 0
         file = capture(data)
         assert_equal(file, reader(file))
-        # Objects read the end of the file too.
+        # Python objects also read the end of the file.
         assert steps == for_objects + 1, what
 
 
@@ -431,7 +431,7 @@ def test_samples_are_kept_only_where_asked_for(capture: Callable[..., str]) -> N
 
 def test_a_segment_that_misses_4_gib_is_given_as_such(capture: Callable[..., str]) -> None:
     one = bytearray(packet(b"hello"))
-    one[2:4] = bytes(2)  # 0 makes the length on the network count
+    one[2:4] = bytes(2)  # if this length is 0, the length on the network applies
     file = capture(section() + interface() + enhanced(bytes(one), 1, original=2**32 - 1))
     (columns, _) = reader(file)
     assert isinstance(columns, SegmentColumns)

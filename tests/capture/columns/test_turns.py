@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def cut(frames: list[CapturedFrame], chance: random.Random) -> list[FrameColumns]:
-    """Return the frames in chunks, some of which number their connections anew."""
+    """Return the frames in chunks. Some chunks number the connections anew."""
     chunks: list[FrameColumns] = []
     names: list[str] = []
     at = 0
@@ -61,7 +61,7 @@ def cut(frames: list[CapturedFrame], chance: random.Random) -> list[FrameColumns
 
 
 def told_of(parts: list[Pairing], connections: Iterable[CapturedConnection]) -> Hindsight:
-    """Return the state of all parts together. The state may contain the same part many times."""
+    """Return the combined state of all parts. The same part may occur many times."""
     judgements = {
         one.connection: Judgement(one.is_kafka, one.reads_as_kafka, one.seen_from_start)
         for one in connections
@@ -109,7 +109,7 @@ def in_columns(
 
 
 def pickled(pairing: Pairing) -> Pairing:
-    restored = pickle.loads(pickle.dumps(pairing))  # noqa: S301 - the same line pickles it
+    restored = pickle.loads(pickle.dumps(pairing))  # noqa: S301 - this line also pickled the data
     assert isinstance(restored, Pairing)
     return restored
 
@@ -123,7 +123,7 @@ def assert_rows(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> 
 
 @pytest.fixture(params=["kernels", "objects"])
 def with_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run both ways to read frames."""
+    """Run each test twice: with kernels, and with Python objects."""
     if request.param == "objects":
         without_kernels(monkeypatch)
     else:
@@ -227,7 +227,7 @@ def test_an_ended_connection_leaves_what_was_not_answered_and_nothing_else() -> 
     again = [one for one in frames if one.connection.startswith("10.0.0.9:50003")]
     chunk = FrameColumns.from_frames(again, "a.pcapng")
     found = build_paired(chunk, pairing.read_headers(chunk), Hindsight())
-    # A place that became free is used again.
+    # A slot that became free is used again.
     assert len(pairing._names) == 12
     expected = build_paired(chunk, Pairing().read_headers(chunk), Hindsight())
     assert found.to_pylist() == expected.to_pylist()

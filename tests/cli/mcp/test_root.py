@@ -187,7 +187,7 @@ def test_a_link_that_appears_after_the_look_is_not_followed(races: Path, swapped
 def test_a_link_that_appears_between_two_looks_is_not_followed(
     races: Path, monkeypatch: pytest.MonkeyPatch, swapped: str
 ) -> None:
-    """No link is followed if a file is swapped for one before any look-up of a name."""
+    """No link is followed, even if a link replaces a file before any lookup of its name."""
     look = root_module._look
     for before in range(1, 4):
         _swap(races, swapped, back=True)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 MODES = ["legacy", "auto"]
-"""With the handshake of the first releases of the protocol, and without."""
+"""With the handshake of the protocol's first releases, and without that handshake."""
 CALLS: dict[str, dict[str, Any]] = {
     "explain": {"data": REQUEST.hex()},
     "decode": {"file": "captures/tap-00001.pcapng", "packet": 4},

@@ -1,7 +1,7 @@
 """Try faults with eight client libraries: ``make faults``.
 
 Each client creates a topic, produces, consumes and commits at a 3.9.2 broker, behind a tap that
-does one fault to the client. ``faults.jsonl`` keeps the client's reports and the broker's records;
+injects one fault. ``faults.jsonl`` keeps the client's reports and the broker's records;
 docs/faults.md has a table of them. The program exits with 1 if a client's program did not end, if
 the broker has a record that no client sent or has lost one that it acknowledged, or if a step
 failed because of a fault that a client must not notice. With names of clients, or parts of names,
@@ -52,7 +52,7 @@ LIBRARIES = (
 
 
 def main(asked: Collection[str]) -> None:
-    """Do every fault to all clients, or to those that were requested."""
+    """Inject every fault for all clients, or for those that were requested."""
     clients = [one for one in CLIENTS if str(one) in LIBRARIES]
     chosen = [one for one in clients if not asked or any(name in str(one) for name in asked)]
     began = time.monotonic()

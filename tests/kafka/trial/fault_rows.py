@@ -68,7 +68,7 @@ KNOWN = {
     # It reads a response header of nine bytes, whatever tags it has (getHeaderLength of broker.go).
     ("sarama 1.61.1", "* tag=10042=hello"),
 }
-"""Clients and faults for which something went wrong that is the client's own mistake."""
+"""The clients and faults for which the client itself made a mistake."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).with_name("groups.jsonl")
 AS_IT_IS, WITHOUT, ALONE = "as it is", "without its settings", "alone"
-"""How a member comes: with the settings of the group's members and the protocol turned on; with the
-protocol alone; with the protocol alone, after all members left."""
+"""How a member joins: with the settings of the group's members and the protocol turned on; with
+the protocol alone; with the protocol alone, after all members left."""
 CLASSIC, CONSUMER = "classic", "consumer"
 
 

@@ -1,7 +1,7 @@
-"""Every public function, called with every wrong argument, raises flexwire's own error or works.
+"""Every public function, called with each invalid argument, raises flexwire's error or works.
 
-These tests call a public function a door. Each wrong argument of the table is passed as each
-parameter of each door, while the other arguments are right. The call raises a `FlexwireError`,
+These tests call a public function a door. Each invalid argument in the table is passed as each
+parameter of each door, while the other arguments are valid. The call raises a `FlexwireError`,
 unless the parameter accepts the argument. It never raises another exception or returns an
 unexpected result.
 """
@@ -96,7 +96,7 @@ WRONG: dict[str, Any] = {
 }
 
 
-# The wrong arguments that each kind of parameter accepts.
+# The invalid arguments that each kind of parameter accepts.
 INTS = {"1", "99", "int64"}
 BYTES = {"bytes", "no bytes", "bytearray", "strided", "ints"}
 RAW = BYTES - {"ints"}
@@ -107,9 +107,7 @@ FLOATS = {"2.0", "nan", "-1", "1", "99", "huge", "int64", "float64"}
 
 
 class Door(NamedTuple):
-    """A public callable: a right argument for each parameter, and the wrong ones that
-    it accepts.
-    """
+    """A public callable: a valid argument for each parameter, and accepted invalid arguments."""
 
     call: Callable[..., Any]
     parameters: dict[str, tuple[Any, set[str]]]

@@ -25,7 +25,7 @@ from tools.maven import Jars
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-# Kafka's released lines that tests use, each with its last release.
+# Kafka's release lines that tests use, each with its latest release.
 VERSIONS = ("3.9.2", "4.0.2", "4.4.0")
 STARTED, TAKEN = "Kafka Server started", "Address already in use"
 # Kafka's own test tier, a directory, is published with these test jars; those of 4.4.0 are not.

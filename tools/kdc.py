@@ -115,7 +115,7 @@ class Kdc:
 
 @contextlib.contextmanager
 def kdc(directory: Path) -> Iterator[Kdc]:
-    """Run a KDC during the block; raise `SystemExit` if its programs are not available."""
+    """Run a KDC while the block runs; raise `SystemExit` if its programs are not available."""
     found = Kdc(directory, PROGRAMS.bring())
     with companion("tools.kdc", [str(directory)], directory / "kdc.log"):
         yield found

@@ -50,7 +50,7 @@ LEFT_OUT: Final = (
 """Kernels are compiled from these modules, which takes a minute; the last two modules are lists."""
 
 MINUTES: Final = "10"
-"""How long the tests of one mistake may run: a mistake may cause an endless loop."""
+"""The time limit for the tests of one mistake, because a mistake may cause an endless loop."""
 
 _AT_LIMIT: Final = " minutes, and are ended."
 """What `tests.ending` writes if tests reach their limit."""
@@ -93,7 +93,7 @@ STAGES: Final = {
 """Which test files each stage runs, and the markers of its tests."""
 
 TOLD: Final = {"": "NOT CAUGHT", "long": "ONLY BY MAKE LONG", "limit": "TIME IS UP"}
-"""What is printed for these stages; all other stages caught the mistake."""
+"""The text that is printed for these stages. All other stages caught the mistake."""
 
 _COMPARED: Final[dict[type[ast.cmpop], tuple[str, str]]] = {
     ast.Lt: ("<", "<="),

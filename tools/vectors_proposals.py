@@ -174,7 +174,7 @@ def _sort_of(vector: dict[str, Any]) -> str:
 
 
 def _damaged_batches(data: bytes) -> Iterator[tuple[str, bytes, str]]:
-    """Yield damages of the first batch. All but the first five damages have a correct checksum."""
+    """Yield damaged forms of the first batch. All but the first five have a correct checksum."""
     batch = next(iter(decode_batches(data)))
     last = batch.size - 1
     yield "cut", data[:-1], "the last byte is missing"

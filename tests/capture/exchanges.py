@@ -37,7 +37,7 @@ _METADATA_TAIL = bytes.fromhex("00000000010000")  # librdkafka 2.16 writes these
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Talk:
-    """The behavior of connections: counts, the depth of pipelining, and shares from 0 to 1."""
+    """How connections behave: counts, the depth of pipelining, and shares from 0 to 1."""
 
     exchanges: int = 12
     depth: int = 4

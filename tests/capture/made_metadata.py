@@ -75,7 +75,7 @@ def quorum(version: int | None, *voters: int) -> list[tuple[bytes, bytes]]:
 
 
 def log(*parts: list[Any], time: int = TIME, voters: tuple[int, ...] = (1,)) -> bytes:
-    """Return a log from offset 0: a leader election, then one batch a second for each part."""
+    """Return a log from offset 0: a leader election, then a batch per part, a second apart."""
     made, offset = elected(0, *voters, time=time), 1
     for number, values in enumerate(parts, 1):
         made += batch(offset, values, time=time + 1000 * number)

@@ -290,7 +290,7 @@ ENDINGS = st.sampled_from(["none", "both", "client", "server", "reset", "refused
 
 @st.composite
 def connections(draw: st.DrawFn, number: int) -> list[Segment]:
-    """Return a connection as a capture may show it: cut off, with losses or with repeats."""
+    """Return a connection as a capture may contain it: cut off, with losses or with repeats."""
     client, server = draw(SEQUENCES), draw(SEQUENCES)
     segments = handshake(client - 1, server - 1)[: draw(st.integers(0, 3))]
     numbers = range(100 * number, 100 * number + draw(st.integers(0, 6)))

@@ -92,9 +92,7 @@ def test_ipv4_options_are_passed_over() -> None:
 
 
 def with_extensions(*headers: tuple[int, bytes]) -> bytes:
-    """Return IPv6 with extension headers: for each header, its number and the bytes after the next
-    number.
-    """
+    """Return an IPv6 packet with extension headers, given by number and content."""
     kinds = [kind for kind, _ in headers] + [6]
     chain = b"".join(
         bytes([following]) + rest for (_, rest), following in zip(headers, kinds[1:], strict=True)

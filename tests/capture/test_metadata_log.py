@@ -73,9 +73,7 @@ def test_what_a_broker_removes_is_not_read(tmp_path: Path) -> None:
 
 
 def test_the_state_is_known_where_nothing_is_missing(tmp_path: Path) -> None:
-    """The state is known except at the gap between segments 10-14 and 18-19, with some
-    snapshots.
-    """
+    """With these snapshots, the state is known except in the gap between offsets 14 and 18."""
     files = {
         "10": batch(10, [NOTHING] * 5),
         "18": batch(18, [NOTHING] * 2),

@@ -180,7 +180,7 @@ def test_of_bytes_that_are_no_frames_no_file_says_that_they_are(
             connection.send("request", data)
     assert len(writer.paths) > 1
     said = [one for one in segments(writer.paths) if one.payload and one.begins]
-    # The first bytes might have been a frame. Only the reader can decide that they are not.
+    # The first bytes could be a frame. Only the reader can decide that they are not a frame.
     assert [one.payload for one in said] == [first]
 
 

@@ -215,7 +215,8 @@ def test_what_is_lost_of_the_handshake_is_not_missed(
 ) -> None:
     near, far = contexts(authority, tmp_path / "keys.log", version)
     made, _ = converse(near, far, exchanges(14, 2))
-    # The client's bytes after its ClientHello, up to its first request.
+    # Packets ``first`` to ``after`` contain the client's bytes after its ClientHello, up to its
+    # first request.
     first, after = (
         len(packets(made.flights[:end], syn=False, ending=(), most=900)) for end in (2, 3)
     )

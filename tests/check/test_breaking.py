@@ -403,9 +403,7 @@ def changed(before: str, after: str) -> Iterator[tuple[Edition, Edition]]:
 
 
 def both(one: Edition, other: Edition) -> list[tuple[int, int]]:
-    """Return the versions that both have (a coordinator's key has version 0 if it has
-    an api key).
-    """
+    """Return the versions of both specs (a coordinator key with an api key has version 0)."""
     if (same := continued(one.spec, other.spec)) is not None:
         return [same]
     return [(version, version) for version in one.spec.valid_versions & other.spec.valid_versions]

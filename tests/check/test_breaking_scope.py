@@ -194,7 +194,7 @@ def test_a_directory_of_jars_has_the_modules_that_its_jars_are_named_for(
     assert told("new/kafka-clients-4.4.0.jar", "--against", "old") == "Two"
     assert told("new", "--against", "old/kafka-clients-4.3.1.jar") == "Two"
     Path("new/kafka-storage-4.4.0.jar").unlink()
-    # The directory is the whole input.
+    # The whole directory is the input, so messages of missing jars count as removed.
     assert told("new", "--against", "old") == "Four Three Two"
 
 

@@ -167,7 +167,7 @@ def test_restored_versions_of_kafka_are_those_that_were_removed() -> None:
 
 
 WHOLE = [*pairwise(RELEASES)][-2:]
-"""Releases of which all messages are compared."""
+"""The releases whose messages are all compared."""
 
 
 @pytest.mark.slow

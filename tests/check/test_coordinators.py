@@ -85,7 +85,7 @@ def test_a_key_s_version_is_now_its_api_key(number: int) -> None:
 
 
 def test_keys_are_compared_as_the_record_that_they_are() -> None:
-    # Version 1 of the old spec is compared, including the field that was added there.
+    # Version 1 of the old spec is compared, including the field that this version added.
     later = [{"name": "At", "type": "int64", "versions": "1+"}]
     old = data("0-1", fields=KEY["fields"] + later)
     assert told(old, KEY | {"apiKey": 0}) == [

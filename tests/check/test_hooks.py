@@ -36,7 +36,7 @@ def hooks(text: str) -> list[dict[str, Any]]:
         if match[1] == "- ":
             found.append({})
         value = match[3]
-        # YAML's plain scalars, none of which may mean anything but text.
+        # All other values are YAML's plain scalars, which must not mean anything but text.
         assert value[0] in "[tf" or not re.search(r"""[#{}&*!|>'"%@`]|: """, value), line
         is_json = value[0] == "[" or value in {"true", "false"}
         found[-1][match[2]] = json.loads(value) if is_json else value

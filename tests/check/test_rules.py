@@ -14,7 +14,7 @@ from tests.check.pages import Example, example, findings
 from tests.each import each
 
 RULES = sorted(rules())
-# Cases that an example on a page cannot show.
+# The cases that no example on a page can show.
 BUILT = {
     "STRUCTS_TOO_DEEP": (
         {

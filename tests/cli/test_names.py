@@ -109,9 +109,9 @@ def test_every_name_that_a_command_takes_is_tried_with_a_slip() -> None:
         ("schema import", "release"),
         # These names are found by the same function as for lint.
         ("schema breaking", "use"), ("schema breaking", "leave_out"),
-        # Any pattern for case names, and any program.
+        # These accept any pattern for case names, and any program.
         ("vectors check", "cases"), ("vectors check", "codec"),
-        # Any text that a capture may contain.
+        # This accepts any text that a capture may contain.
         ("who", "filters"),
     }  # fmt: skip
     assert taken - known == set(SLIPS)

@@ -125,7 +125,7 @@ def test_offsets_within_a_wrapper(run: Run, root: Path, magic: int) -> None:
 def test_times(run: Run, root: Path, times: str, offsets: list[int]) -> None:
     rows = run.rows(root / ORDERS, "--deep", "--time", times)
     assert [row["offset"] for row in of(rows, "record")] == offsets
-    # A batch without such a record is not shown.
+    # A batch without a record in this span of time is not shown.
     for batch in of(rows, "batch"):
         assert any(batch["baseOffset"] <= one <= batch["lastOffset"] for one in offsets)
 

@@ -22,7 +22,7 @@ Row = dict[str, Any]
 LOGS = [path for path in vectors() if path.endswith((".log", ".checkpoint"))]
 INDEXES = [path for path in vectors() if path.endswith("index")]
 SNAPSHOTS = [path for path in vectors() if path.endswith(".snapshot")]
-# Kafka's tool stops there, or reads an unknown magic as 2 (see test_records_dump_damage).
+# In these logs, Kafka's tool stops, or reads an unknown magic as 2 (see test_records_dump_damage).
 UNREADABLE = {"magic-0", "length-0", "zeros-0", "index-position-0", "cut-header-0"}
 WHOLE = [path for path in vectors() if path.split("/", maxsplit=1)[0] not in UNREADABLE]
 

@@ -92,7 +92,7 @@ def test_a_command_without_options_runs_the_tap_that_python_has_by_default(
     assert config(**told(monkeypatch, tmp_path)) == config()
 
 
-# The value of an option, as the user writes it and as the configuration stores it.
+# The value of an option: as the user writes it, and as the configuration stores it.
 VALUES: dict[str, tuple[str | None, Any]] = {
     "advertised_host": ("tap.example", "tap.example"),
     "keep_addresses": (None, True),

@@ -241,7 +241,7 @@ def test_a_bound_that_is_known_is_taken() -> None:
         assert inflate_into(Compression.ZSTD, data, room, bound=bound) == -1
 
 
-# The limits of the kernel.
+# The kernel's own limits.
 
 
 def _bound(data: bytes, compression: int = ZSTD) -> int:

@@ -40,7 +40,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def headers() -> list[bytes]:
     texts: list[str | None] = [None, *("x" * length for length in LENGTHS)]
-    # One two-byte letter, at every position.
+    # One letter of two bytes, at every position.
     texts += ["x" * before + "\u00e9" + "y" * (18 - before) for before in range(19)]
     texts += ["x" * (length - 2) + "\u00e9" for length in LENGTHS if length > 1]
     return [
@@ -81,7 +81,7 @@ def check(made: Any, messages: Sequence[bytes], version: int) -> None:
         found = decode_messages(made, data, version)
         assert found[-1].as_py() is None
         same(pa.concat_arrays([found[:-1]]), expected)
-        # Each row is the last row once.
+        # Every row is the last row of a column once.
         for count in range(len(messages)):
             assert decode_messages(made, data[:count], version).equals(expected[:count])
     for first in range(len(messages)):

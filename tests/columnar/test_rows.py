@@ -64,7 +64,7 @@ def test_odd_values_are_written_or_refused_as_by_the_reference(slow_path: None) 
         sound = decode_messages(name, pa.array(raws), version).to_pylist()
         rows = [change(row, kind, source) for row in sound]
         structs = pa.array(rows, kind)
-        # The rows are written twice: in a slice, Arrow has other offsets.
+        # The rows are written twice: whole, and as a slice, which has other offsets in Arrow.
         rows = structs.to_pylist()
         refused += check_written(name, structs, rows, [version] * 12, source.choice(list(Encoding)))
         check_written(

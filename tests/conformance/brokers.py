@@ -66,9 +66,7 @@ def a_byte_too_many(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
 
 
 def response(request: RequestFrame, body: Message) -> Any:
-    """Return the body of a valid response: the requested names, with an error if there
-    is a field.
-    """
+    """Return the body of a valid response: the requested names, with errors in error fields."""
     name = f"{request.api_name}Response"
     if request.api_name == "DescribeQuorum":
         kind: Any = message(name)

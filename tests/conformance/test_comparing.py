@@ -194,7 +194,7 @@ def test_the_second_broker_must_answer() -> None:
     with kafka_like() as (first, broker):
         with pytest.raises(CallError, match="cannot be reached"):
             conform(first, Asking(RELEASE), against=SecondBroker("127.0.0.1:1"))
-        # Only the list of versions was requested before.
+        # Before the error, only the list of versions was requested.
         assert {name for name, _, _ in broker.asked} == {"ApiVersions"}
     # An unreadable list of versions is a deviation of the first broker only.
     ran = compared(garbage, soundly, "Metadata")

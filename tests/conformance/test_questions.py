@@ -170,7 +170,7 @@ def test_names_are_those_that_nobody_has(plan: CasePlan) -> None:
 @each("name", sorted(QUESTIONS))
 def test_every_field_of_a_form_is_one_of_the_api(name: str) -> None:
     for api_question in QUESTIONS[name]:
-        # Each field is in some version, except the topic id that `_about` adds to all.
+        # Each field exists in some version, except the topic id, which `_about` always adds.
         assert {*form_fields(api_question.form)} - {"topicId"} <= api_fields(name)
 
 

@@ -57,7 +57,7 @@ def header_of(name: str, version: int) -> Message:
     if entry.type is MessageType.REQUEST and at:
         values["client_id"] = CLIENT_ID
     if version % 2 and message(name).definition.schema(version).flexible and at:
-        # Some versions cover values that an encoding without tagged fields cannot hold.
+        # Messages of some versions have values that an encoding without tagged fields cannot hold.
         values["unknown_tagged_fields"] = {7: b"trace"}
     kind = "RequestHeader" if entry.type is MessageType.REQUEST else "ResponseHeader"
     return message(kind)(**values)

@@ -196,7 +196,7 @@ def by_confluent(address: str, topic: str) -> list[bytes]:
 
 
 def by_old_producer(address: str) -> bool:
-    """Return whether a client works that sends requests as in Kafka 0.10, without ApiVersions."""
+    """Return whether a client that sends requests as in Kafka 0.10, without ApiVersions, works."""
     producer = KafkaProducer(
         bootstrap_servers=address,
         client_id="old-producer",

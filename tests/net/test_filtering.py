@@ -84,7 +84,7 @@ def test_a_request_and_its_response_are_there_together_or_not_at_all() -> None:
     left_out = response_payload(LIST_GROUPS, 3, b"abc", correlation_id=2)
     assert not judge.answered(left_out)
     assert judge.answered(response_payload(METADATA, 9, metadata(), correlation_id=1))
-    # The response no longer answers a request, and the capture shows that.
+    # The capture shows that the response answers no captured request.
     assert judge.answered(left_out)
     assert judge.stats.filtered_frames == 2
 

@@ -45,7 +45,7 @@ async def answering(*, seconds: float = 60.0) -> AsyncIterator[MetricsPort]:
 
 
 async def told(address: HostPort, request: bytes) -> tuple[bytes, bytes]:
-    """Return the headers and the body of the answer. Both are empty if there is no answer."""
+    """Return the answer's headers and body, which are both empty if there is no answer."""
     async with connected(address) as client:
         await client.send(request)
         head, _, body = (await client.reader.read()).partition(b"\r\n\r\n")

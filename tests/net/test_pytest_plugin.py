@@ -118,7 +118,7 @@ def test_a_release_is_met_from_any_moment_on(kafka_tap: Start, upstream: str) ->
         with path.open("rb") as file:
             releases.append(rehearsed_release_in(file))
     assert releases == [None, NEWER]
-    # With another release, the fixture starts anew.
+    # With another release, the fixture's list of refusals starts empty.
     tap.pretend("4.0")
     assert tap.refused == {}
     assert len(tap.frames("ProduceRequest", at_least=2)) == 2

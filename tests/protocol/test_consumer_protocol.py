@@ -77,10 +77,10 @@ def test_each_trait_alone(change: dict[str, object], verdict: str, words: str) -
         (replace(RDKAFKA, session_timeout_ms=6000), "moves after a setting", "does not start"),
         (FRANZ, "moves after a setting", "by default"),
         (replace(FRANZ, session_timeout_ms=6000), "moves after a setting", "by default"),
-        # The first balancer in the setting counts.
+        # The first balancer in the setting decides.
         (replace(FRANZ, assignors=("range", "own")), "moves after a setting", "by default"),
         (replace(FRANZ, assignors=("own", "range")), "moves after a setting", "keeps the"),
-        # Bindings of librdkafka send the name of the library inside them.
+        # librdkafka's bindings name librdkafka in the version that they send.
         (
             replace(RDKAFKA, software="confluent-kafka-python", version="2.12.1-rdkafka-2.12.1"),
             "moves after a setting",

@@ -84,8 +84,8 @@ def test_a_frame_with_its_length_is_not_taken_for_a_version_of_produce() -> None
     framed = _framed(payload)
     with pytest.raises(FrameError, match="begin with their own length"):
         parse_request(framed)
-    # Bytes that are known to be a payload stay a payload: future releases have versions of their
-    # own.
+    # Bytes that are known to be a payload are read as a payload even if they look like a frame
+    # with its length, because a future release may have such a version.
     assert read_request(framed).api_version == len(payload)
     assert parse_request(payload).api_version == 12
 

@@ -45,7 +45,7 @@ def main(rounds: int, *, lie: bool) -> None:
             parts = [part for one in found for part in (one.key, one.value) if part]
             assert sum(map(len, parts)) <= len(data)
             sound += 1
-    print(f"{rounds} rounds, {sound} read")  # noqa: T201 - the test reads this
+    print(f"{rounds} rounds, {sound} read")  # noqa: T201 - the test reads this output
 
 
 def main_batches(rounds: int, *, lie: bool) -> None:
@@ -72,7 +72,7 @@ def main_batches(rounds: int, *, lie: bool) -> None:
             sound += read_batch(one) is not REFUSED
             one.data = b""
         del ahead, given
-    print(f"{rounds} rounds, {sound} read")  # noqa: T201 - the test reads this
+    print(f"{rounds} rounds, {sound} read")  # noqa: T201 - the test reads this output
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def read_file(
 
 
 def values_of(segment: Segment) -> tuple[Any, ...]:
-    """Return the values of a segment, in the order of its fields."""
+    """Return the values of a segment's fields, in the order of the fields."""
     return tuple(getattr(segment, name) for name in segment.__struct_fields__)
 
 
@@ -178,7 +178,7 @@ def paired_rows(
         key = row["connection"], row["pair"]
         if row["direction"] == "request":
             if row["pair"] is not None:
-                # If a request is damaged, nobody can know that it had no answer.
+                # If a request is damaged, nobody can know that the request had no answer.
                 is_known = row["outcome"] is None
                 row["answered"] = key in by_pair["response"] or (False if is_known else None)
         else:

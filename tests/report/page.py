@@ -53,7 +53,7 @@ class Page(HTMLParser):
         """
         counted: Counter[object] = Counter(tag for tag in self.tags if tag != "wbr")
         counted.update((tag, name) for tag, name, _ in self.attributes)
-        # If a text decides what is loaded or run, it must name a place on the page.
+        # An attribute that decides what is loaded or run must name a place on the page.
         leading = {"href", "src", "action", "style", "class"}
         counted.update(
             one

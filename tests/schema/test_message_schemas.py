@@ -138,7 +138,8 @@ def test_a_release_s_newest_versions_give_the_order_and_absent_fields_follow_it(
         assert served.specs == tuple((one, one.valid_versions) for one in specs)
         assert list(served.fields["Foo"]) == ["f3", "id", "f2", "f1", "f0"]
         assert [one.attribute for one in served.schema(1).fields] == ["f1", "id", "f3", "f2", "f0"]
-    # A schema that serves versions on both sides of another's occurs once, with all its versions.
+    # A schema whose versions are below and above those of another schema is listed once, with all
+    # its versions.
     around, between = spec_of("0-2", field("A", "int8")), spec_of("1", field("B", "int8"))
     served = MessageSchemas(Several(between, around), "4.0.0")
     assert served.specs == ((around, Versions.of([0, 2])), (between, Versions(1, 1)))

@@ -158,7 +158,7 @@ def _found(log: Path, line: re.Pattern[str], process: subprocess.Popen[bytes]) -
 
 
 class Driver:
-    """A separate process with a Spark session, which calls functions by name.
+    """A separate process with a Spark session. The process calls functions by name.
 
     The tests' own session cannot change its master, and must not be killed.
     """

@@ -100,7 +100,7 @@ def _write(traffic: Traffic) -> None:
     pinned = Client(traffic, "pinned", 1001)
     pinned.send("Metadata", 1).send("Fetch", 3, answered=False, topics=[fetched])
     pinned.send("OffsetFetch", 1, group_id="billing")
-    # This client has its own limit.
+    # This client limits its versions itself.
     Client(traffic, "limited", 1002).ask(now).send("ListOffsets", 0, answered=False)
     # The API is advertised from 0 but read from 3. The broker closes the connection without an
     # answer.
@@ -123,7 +123,7 @@ def _write(traffic: Traffic) -> None:
     refusal = made("ApiVersionsResponse", error_code=35, api_keys=[own])
     traffic.send(future._connection, "response", response(refusal, 0, 1))
     future.ask(now, 4).send("Fetch", 17)
-    # Software with known facts.
+    # The audit knows facts about this client's software.
     kerberos = Client(traffic, "rdkafka", 1005)
     kerberos.ask(now, 3, client_software_name="librdkafka", client_software_version="2.3.0")
     kerberos.send("SaslHandshake", 1, mechanism="GSSAPI")

@@ -81,7 +81,7 @@ def test_an_error_keeps_its_own_condition_between_processes() -> None:
 
 @carries_conditions
 class Failing(DataSourceReader):
-    """Raises an error immediately, or after the first rows."""
+    """Raise an error immediately, or after the first rows."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error

@@ -26,7 +26,7 @@ VALUES = (0, 1, MOST - 1, MOST, 60_000)
 
 
 def rows_of(spark: SparkSession) -> DataFrame:
-    """Return each group's values twice, and as many nulls as values."""
+    """Return rows with each value of a group twice, and with as many nulls as values."""
     groups = [spark.range(2 * values).selectExpr(f"{values} as g", "id") for values in VALUES]
     every = groups[0]
     for group in groups[1:]:

@@ -498,7 +498,7 @@ def test_what_no_snapshot_names_is_removed_and_all_else_is_not(out: OutputDirect
     analyze(out, "new", append=False)
     assert [*unnamed_files(out, hours=1)] == []
     found = {group.table: {file["path"] for file in group.files} for group in unnamed_files(out, 0)}
-    # The data of replaced rows, and the manifests that named that data.
+    # These files are the data of replaced rows, and the manifests that listed this data.
     assert {"frames", "connections", MESSAGE, "ledger"} <= found.keys()
     assert sum(path.endswith(".parquet") for path in found["frames"]) == 2
     remove_unnamed_files(out, ["frames"], 0)

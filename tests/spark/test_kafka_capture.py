@@ -328,14 +328,14 @@ def test_messages_of_a_catalog_of_one_s_own_are_decoded_and_only_where_it_is_nam
 
 
 class Limit:
-    """Stands in for the limits on a batch, which PySpark has from 4.2 on."""
+    """A replacement for the limits on a batch, which PySpark has from 4.2 on."""
 
     def __init__(self, most: int | None = None) -> None:
         self.most = most
 
 
 class Every(Limit):
-    """Stands in for `ReadAllAvailable`."""
+    """A replacement for `ReadAllAvailable`."""
 
 
 def test_a_batch_has_its_limit_unless_spark_asks_for_all(

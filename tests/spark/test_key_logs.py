@@ -129,7 +129,7 @@ def test_tasks_open_their_shares_and_no_file_has_the_secrets(
         key = tls_job_key(packed)
         assert key not in b"".join(seen)
         assert repr(key) not in told
-        # A larger amount of work would be in a file.
+        # A larger object would be sent in a file.
         assert len(packed) < LARGEST_WORK // 100
 
 

@@ -243,7 +243,7 @@ def test_an_object_of_any_content_holds_until_it_is_stale(out: Store, data: byte
     age(place, BEYOND)
     with leased(place) as lease:
         assert len(lease.notes) == 1
-        # The same happens with our own object.
+        # The lease also replaces such content in its own object.
         place.write("_lease/2", data)
         lease.renew()
         assert content(place, "2")["format"] == 1

@@ -117,7 +117,8 @@ def test_one_client_that_is_many_leaves_room_for_the_others(
 ) -> None:
     limited(monkeypatch, 10, 40)
     monkeypatch.setattr(audit_rows, "MOST_USES_OF_ONE", 25)
-    # Each connection has another version, and more requests than all the others.
+    # Each connection uses another version, and has more requests than any connection of another
+    # client.
     greedy = [Sent(999, 10_000, version) for version in range(26)]
     found = summed([*EVERY, *greedy]).evidence()
     assert "User:999" not in {one.principal for one in found.conducts}

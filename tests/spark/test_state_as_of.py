@@ -247,7 +247,7 @@ def test_a_moment_that_no_log_has_is_an_error(whole: Made) -> None:
 
 
 def test_what_compaction_took_is_said(spark: SparkSession, tmp_path: Path) -> None:
-    # Two records that later ones replaced, and the tombstone of one of them.
+    # Two records that later records replaced, and the tombstone of one of these two records.
     groups(tmp_path / "data", is_whole=True, removed=(0, 2, 7))
     logs = Made.of(spark, tmp_path)
     found = logs.rows(AsOf(AT), "group_state", "unread_state")

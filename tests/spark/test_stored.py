@@ -134,7 +134,7 @@ def test_ended_at_any_step_a_reader_finds_old_or_new(
         is_new = steps > PUBLISHED or (steps == PUBLISHED and does)
         assert state(out) == ("new" if is_new else before)
     else:
-        # The lease need not be removed.
+        # The output is complete even if the lease was not removed.
         assert steps >= STEPS - 1
         assert state(out) == "new"
     end_lease(out)

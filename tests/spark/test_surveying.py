@@ -229,7 +229,7 @@ def test_files_that_many_tasks_look_at_are_in_the_same_order(
     tasks: list[int] = []
     monkeypatch.setattr(capture_job, "run_tasks", partial(run_here, tasks))
     files = write_capture(tmp_path / "capture", 1, replace(CLEAN, files=7))
-    # Names do not say when files begin.
+    # The names of files do not show when their captures begin.
     files = [one.rename(one.with_name(f"{-at % 4}-{one.name}")) for at, one in enumerate(files)]
     files.append(tmp_path / "capture/none.pcap")
     files[-1].write_text("no capture")

@@ -107,7 +107,7 @@ def compact(out: OutputDirectory) -> None:
 def test_joining_keeps_every_row_and_makes_one_file_a_day(
     out: OutputDirectory, first_hours: Hours
 ) -> None:
-    first_hours(out, 21)  # 12 of these are before midnight
+    first_hours(out, 21)  # 12 of these hours are before midnight
     before = rows(out), rows(out, MESSAGE)
     compact(out)
     assert (rows(out), rows(out, MESSAGE)) == before

@@ -117,7 +117,7 @@ def az() -> Iterator[str]:
 
 
 def until(connect: Callable[[], None]) -> None:
-    """Wait for at most half a minute until a server listens."""
+    """Wait until a server listens, for half a minute at most."""
     for _ in range(300):
         with suppress(OSError):
             return connect()

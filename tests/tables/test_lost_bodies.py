@@ -47,7 +47,7 @@ OF_HEADER = ("message", "api_key", "api_version", "correlation_id", "client_id",
 
 
 def said_by(rows: list[dict[str, Any]], *, is_stream: bool = False) -> Said:
-    """Return the headers and pairs of each frame. A stream does not know which are answered."""
+    """Return each frame's header and pair. A stream does not know which requests are answered."""
     names = OF_HEADER[:-1] if is_stream else OF_HEADER
     return {
         (one["connection"], one["direction"], one["frame_index"]): tuple(one[it] for it in names)

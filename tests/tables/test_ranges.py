@@ -135,7 +135,7 @@ def test_rows_do_not_depend_on_how_many_frames_are_decoded_together(
 def test_files_that_overlap_in_time_and_share_connections_are_merged(
     name: str, tmp_path: Path
 ) -> None:
-    # Some frames are known only at the end.
+    # Some frames are known only at the end of the capture.
     shape = replace(SHAPES[name], connections=5, begun=0.5, unended=0.8, loss=0.02)
     files = write_capture(tmp_path, 1, shape)
     frames, connections = assembled(files)

@@ -547,7 +547,7 @@ def test_text_that_is_not_surely_fields_has_no_body(text: str) -> None:
 def test_names_that_no_release_has_and_versions_of_none() -> None:
     right = "{group_id=g,generation_id=1,member_id=m}"
     assert body_of_text(right, HEARTBEAT, 0) is not None
-    # The oldest releases' name for the field. No field of the message has it.
+    # This is the name of the field in the oldest releases. No field of the message has this name.
     assert body_of_text(right.replace("generation_id", "group_generation_id"), HEARTBEAT, 0)
     assert body_of_text(right, HEARTBEAT, 99) is None
     assert body_of_text(right, "NoMessage", 0) is None

@@ -135,7 +135,7 @@ def test_what_showed_that_a_connection_is_kafka_is_known_after_a_restart(tmp_pat
         traffic.connect(),
         Query(tmp_path / "made", ASKED, states=tmp_path / "states"),
     )
-    # Only two such requests together show that the connection is Kafka.
+    # Only the two unclear requests together show that the connection is Kafka.
     for part in (bad, unclear[0], bad, unclear[1], bad, bad):
         traffic.send(connection, "request", part)
         query.restart()

@@ -108,8 +108,8 @@ def test_what_repeats_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("flexwire.survey.bodies.message_rows", counted)
     assert len(list(find_topic_names(frames, headers, None))) == 4
-    # Two different responses of version 12, and one of version 9. One without a request is not
-    # read.
+    # Two different responses of version 12, and one of version 9. A response without a request is
+    # not read.
     assert sum(decoded) == 3
 
 

@@ -100,7 +100,7 @@ class Python:
 
 @dataclass(frozen=True, slots=True)
 class RdKafka:
-    """librdkafka, from a wheel of confluent-kafka, which is for some Python and some system.
+    """librdkafka, from a wheel of confluent-kafka for one version of Python and one system.
 
     ``module`` is the program that uses the library.
 

@@ -1,6 +1,6 @@
 """Members of groups: each client has one program, which runs as many members as are requested.
 
-A program reads lines from standard input, with tabs between their words, and ends with it:
+A program reads lines of words that are separated by tabs, until its standard input ends:
 
 - ``start NAME ADDRESS GROUP TOPIC SETTING=VALUE …`` starts a member. A topic that begins with ``^``
   is a pattern.

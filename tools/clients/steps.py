@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SEED = "seed-"
-"""The beginning of the values that are in the topic before the client comes."""
+"""The prefix of the values that the topic contains before the client starts."""
 
 
 @dataclass(frozen=True, slots=True)

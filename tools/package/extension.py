@@ -162,7 +162,7 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
             quiet=not self.verbose,
             include_path=["src"],
             shared_utility_qualified_name=f"flexwire.kernels.{SHARED}",
-            # A directory outside the sources.
+            # This is a directory outside the sources.
             build_dir=self.build_temp,
             compiler_directives=_DIRECTIVES | (_TRACING if chosen.traced else {}),
         )

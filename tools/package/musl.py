@@ -26,7 +26,7 @@ VERSION: Final = "3.11"
 SUITE: Final = "trixie"
 DEBIAN: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 """How Debian names each processor."""
-# A build for another system cannot run a program that finds these values out.
+# A cross build cannot run the programs that determine these values.
 _ANSWERS: Final = (
     "ac_cv_file__dev_ptmx=yes",
     "ac_cv_file__dev_ptc=no",

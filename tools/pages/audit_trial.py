@@ -94,7 +94,7 @@ def _short(error: str) -> str:
 
 
 def _apart(rows: Sequence[Row]) -> str:
-    """Return steps that already failed with the captured release, and therefore prove nothing."""
+    """Return steps that already failed with the captured release and therefore prove nothing."""
     apart = [
         f"- {row.client}: {name} ({_short(error)})\n"
         for row in rows

@@ -1,4 +1,4 @@
-"""Writes the files of modules in this directory, and finds the part of a page between marks."""
+"""Write the files of modules in this directory, and find the part of a page between marks."""
 
 from __future__ import annotations
 

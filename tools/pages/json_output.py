@@ -263,8 +263,8 @@ def _of_calls() -> dict[str, list[Any]]:
 def _of_conformance() -> dict[str, list[Any]]:
     """Return a run against a broker that answers like Kafka, except in three versions of Metadata.
 
-    With a second broker that lacks a version of Metadata, it runs twice: each broker is once the
-    first.
+    A second broker lacks a version of Metadata. The command runs with both brokers twice, once in
+    each order.
     """
 
     def plant(request: RequestFrame, _: bytes, answer: bytes) -> bytes:

@@ -39,7 +39,7 @@ _ANYBODY: Final = "12345:12345"
 
 
 class Run(NamedTuple):
-    """The arguments after the name of an image, and the expected output."""
+    """The arguments that follow the name of an image, and the expected output."""
 
     words: tuple[str, ...]
     told: str

@@ -19,7 +19,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+?)\.md\)")
 
 @dataclass(frozen=True, slots=True)
 class FrontPage:
-    """The first screen of README: its sentence, its commands, and its bullets."""
+    """The content of README's first screen: its sentence, its commands, and its bullets."""
 
     sentence: str
     install: str

@@ -37,7 +37,7 @@ _CONNECT = Jars(
     ("org.apache.kafka:connect-runtime:4.3.1", "org.slf4j:slf4j-simple:1.7.36"),
 )
 _PARTITIONS = 4
-# If a broker accepts a member, it joins within a second; after a failure, two seconds are enough.
+# A member that a broker accepts joins within a second; after a failure, two seconds are enough.
 _MOVE_SECONDS, _AFTER_FAILURE = 12, 2
 _AT_ONCE = 6
 _SAFE_DOWNGRADE = 2

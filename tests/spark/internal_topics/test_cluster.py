@@ -155,7 +155,7 @@ def test_as_of_an_offset_a_time_and_a_snapshot(spark: SparkSession, tmp_path: Pa
     assert leader(offset=14) == [(2, 10, 13, None)]
     second = datetime.fromtimestamp(TIME / 1000, UTC)
     assert leader(time=second + timedelta(seconds=3.5)) == [(1, 0, 5, True)]
-    # A transaction counts when it has ended.
+    # A transaction counts once it has ended.
     for offset, count in ((11, 1), (12, 2)):
         state = cluster_state(spark, there, offset=offset, oldest=True)
         assert topics(state).count() == count

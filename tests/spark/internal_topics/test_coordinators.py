@@ -136,7 +136,7 @@ def test_commits_at_any_moment_are_those_of_coordinators(
         assert unknown == 0 if version == NEW else known > unknown > 0
 
 
-# As many partitions as in two logs. Each moment takes one query.
+# The test has as many partitions as two logs. Each moment takes one query.
 @pytest.mark.parametrize(
     "seed", [1, *(pytest.param(n, marks=pytest.mark.cluster) for n in (2, 3, 4, 5))]
 )
@@ -150,7 +150,7 @@ def test_of_a_compacted_log_only_what_is_true_is_known(
         compacted(some, drawn.choice([EVENTS, EVENTS // 2, EVENTS // 10]) if number else 0, drawn)
         for number, some in enumerate(every)
     ]
-    # A key in each form: compaction treats the two forms as two keys. The first commit with the
+    # The key occurs in both forms, which compaction treats as two keys. The first commit with the
     # second form is gone.
     last = len(every)
     forms = [Event(at, COMMIT, (f"g{last}-0", 0), at, is_legacy=at == 0) for at in range(3)]
@@ -159,7 +159,7 @@ def test_of_a_compacted_log_only_what_is_true_is_known(
     moments, exact = [dict[int, int]()], 0
     for most in (EVENTS, EVENTS // 3, 12):
         moments += [{number: drawn.randrange(most) for number in range(len(every))}]
-    # The same offset directly after the last gap, which the cleaner may not have reached.
+    # The moment directly after each partition's last gap, which the cleaner may not have reached.
     lasts = [max({*gone, *emptied}, default=0) for gone, emptied in removed]
     moments += [{number: at + 1 for number, at in enumerate(lasts)}]
     for moment in [moments[0], *(one | {last: 2} for one in moments[1:])]:

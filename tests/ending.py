@@ -59,7 +59,7 @@ class Watch:
         self._at = self._begun
 
     def start(self) -> None:
-        """Start to enforce the limit."""
+        """Start enforcing the limit."""
         self.limit(self.minutes)
         threading.Thread(target=self._keep, name="limit of the tests", daemon=True).start()
 

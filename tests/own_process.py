@@ -91,7 +91,7 @@ class OwnProcess(pytest.Item):
         return self.test.reportinfo()
 
 
-class FailedElsewhere(Exception):  # noqa: N818 - it reports a failure
+class FailedElsewhere(Exception):  # noqa: N818 - the statement reports a failure
     """The failure of a test in its own process: its text and its output."""
 
 

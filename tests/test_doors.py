@@ -476,7 +476,8 @@ def test_every_public_function_is_a_door() -> None:
     names |= {one for one in flexwire.__all__ if callable(getattr(flexwire, one))}
     names |= {one for one in records.__all__ if callable(getattr(records, one))}
     names |= {f"kip82.{one}" for one in kip82.__all__ if callable(getattr(kip82, one))}
-    # These have no parameters to test: enums, and classes that flexwire makes or executors return.
+    # These classes have no parameters to test: enums, and classes that flexwire makes or executors
+    # return.
     names -= {
         "kernel_status",
         "kernels",

@@ -238,7 +238,7 @@ def test_nothing_is_imported_by_asking() -> None:
 
 def test_the_error_passes_between_processes() -> None:
     error = MissingExtraError("it", "numpy", "columnar")
-    found = pickle.loads(pickle.dumps(error))  # noqa: S301 - made in the line above
+    found = pickle.loads(pickle.dumps(error))  # noqa: S301 - the line above made the text
     assert (str(found), found.name, found.extra) == (str(error), "numpy", "columnar")
 
 

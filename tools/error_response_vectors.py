@@ -2,9 +2,10 @@
 
     python -m tools.error_response_vectors
 
-For each version of each API that a release of `RELEASES` reads, flexwire makes a few requests.
-`tools/java/ErrorResponses.java`, on the release's jars, gives each the response that Kafka's class
-of the request builds for an error code. Java 17 or newer and Maven are needed.
+For each version of each API that a release of `RELEASES` reads, flexwire makes a few requests. For
+each request, `tools/java/ErrorResponses.java` runs with the release's jars and returns the
+response that Kafka's class of the request builds for an error code. Java 17 or newer and Maven are
+needed.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class FailedRequest(NamedTuple):
 
 
 def made(kind: type[Message], version: int, shape: RequestShape) -> Message:
-    """Make a request. Names, ids and numbers differ between the elements of its lists."""
+    """Make a request. Names, ids and numbers differ between the elements of the body's lists."""
     root: Message = _structure(kind, kind.definition.schema(version), shape, "", 0)
     return root
 

@@ -1,8 +1,8 @@
 """Run MIT's Kerberos KDC on loopback until its caller ends.
 
-``python -m tools.kdc DIRECTORY`` prints its address when it listens, and stops it at the end of
-standard input. Its output goes to ``DIRECTORY/kdc.log``, and its database is in ``DIRECTORY`` too.
-The machine's own Kerberos is neither read nor changed.
+``python -m tools.kdc DIRECTORY`` prints the KDC's address when the KDC listens, and stops the KDC
+at the end of standard input. Its output goes to ``DIRECTORY/kdc.log``, and its database is in
+``DIRECTORY`` too. The machine's own Kerberos is neither read nor changed.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def main() -> None:
     parser.add_argument("--long", action="store_true", help="try the tests of make long too")
     asked = parser.parse_args()
     if asked.draw and asked.into:
-        chance = random.Random(asked.seed)  # noqa: S311 - no secret is drawn
+        chance = random.Random(asked.seed)  # noqa: S311 - the drawn numbers are no secrets
         mistakes = draw(asked.draw, chance, asked.rooms)
         asked.into.write_text("".join(json.dumps(asdict(one)) + "\n" for one in mistakes))
     if asked.plant and asked.results:
@@ -297,7 +297,7 @@ class Chooser:
         return (module, *near), (*quick[NEAR_FILES:], *wider)[:WIDER_FILES]
 
     def _beyond(self, modules: list[str], seen: set[str]) -> tuple[list[str], list[str]]:
-        """Return the tests of the modules that import these, and the importing modules."""
+        """Return the tests of the modules that import these modules, and the importing modules."""
         found = [one for module in modules for one in self._naming(module, self._source)]
         importers = [one for one in dict.fromkeys(found) if one not in seen]
         seen.update(importers)

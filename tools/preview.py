@@ -48,7 +48,7 @@ _REFUSED = {Category.SYNTAX, Category.GENERATOR, Category.JAVA}
 
 @dataclass
 class Preview:
-    """A page in parts: the lines below each heading."""
+    """The parts of a page: the lines below each heading."""
 
     messages: list[str] = field(default_factory=list)
     versions: list[str] = field(default_factory=list)

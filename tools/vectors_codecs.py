@@ -197,7 +197,7 @@ def main(names: list[str]) -> None:
         kept[name] = row
         found = {one: kept[one] for one in CODECS if one in kept}
         KEPT.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    from tools.pages.codecs import files  # noqa: PLC0415 - it reads what was just written
+    from tools.pages.codecs import files  # noqa: PLC0415 - the module reads the file that was just written
     from tools.pages.files import write_files  # noqa: PLC0415 - see above
 
     write_files(files())

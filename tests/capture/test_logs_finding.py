@@ -166,7 +166,7 @@ def test_a_path_is_a_directory_a_segment_or_a_pattern(tmp_path: Path, pattern: s
     segment = made(0, 50)
     segment.write(tmp_path / "a-0")
     assert read_offsets(tmp_path / pattern) == list(range(50))
-    # The files next to a segment are used, although only the segment was named.
+    # The files next to a segment are used, although the input names only the segment.
     tasks = plan([tmp_path / pattern], LogQuery(piece_bytes=1000))
     assert len([one for task in tasks for one in task]) > 2
 

@@ -36,7 +36,7 @@ def clocks(packets: list[Any]) -> list[int]:
 
 
 def in_order(files: list[str]) -> list[Any]:
-    """Return the packets of files by the clocks of the files."""
+    """Return the packets of all files, ordered by the files' clocks."""
     rows = []
     for file in files:
         packets = [*read_packets(file)]
@@ -107,7 +107,7 @@ def test_all_files_are_closed_if_the_reader_stops(tmp_path: Path) -> None:
 
 
 def test_secrets_of_all_files_are_known_before_the_first_packet(tmp_path: Path) -> None:
-    from tests.tls_streams import capture  # noqa: PLC0415 - the import needs the extra
+    from tests.tls_streams import capture  # noqa: PLC0415 - the import needs an optional package
 
     known: list[bytes] = []
     for number in range(2):

@@ -131,7 +131,7 @@ def test_git_revisions_and_ranges_are_compared(run: Callable[..., Result]) -> No
 @pytest.mark.slow
 def test_releases_of_the_catalog_are_compared(run: Callable[..., Result]) -> None:
     given = ["release:3.7", "--against", "release:3.6.2", "--use", "WIRE", "--format", "json"]
-    assert json.loads(run(*given).output) == []  # The heartbeat of 3.6 was unstable.
+    assert json.loads(run(*given).output) == []  # In 3.6, the heartbeat request was unstable.
     told = json.loads(run(*given, "--unstable").output)
     assert {one["message"].split()[0] for one in told} >= {"SubscribedTopicRegex"}
     done = run("release:4.4.0", "--against", "release:3.9.2", "--use", "SUPPORT")

@@ -238,7 +238,7 @@ def test_a_change_of_an_unstable_version_is_counted_and_one_below_it_is_reported
     )
     status, text = run("--unstable")
     assert (status, text.count("FIELD_TYPE_CHANGED"), "left out" in text) == (100, 2, False)
-    # The old spec decides what is unstable: a flag that the change adds excuses nothing.
+    # The old spec decides what is unstable: a flag that the change adds has no effect.
     Path("old", "PingRequest.json").write_text(REQUEST.replace("true", "false"), encoding="utf-8")
     status, text = run()
     assert status == 100

@@ -32,8 +32,8 @@ DECIDED = {
     ("def int8='0x-5'", "OK"),
     ("def uuid='00000000-0000-0000-0000-000000000001'", "OK"),
 }
-# Each spec occurs twice, with nullableVersions and without. Both outcomes belong to the same one;
-# the facts and MessageDataGeneratorTest say which.
+# Each spec occurs twice, with nullableVersions and without. Both recorded outcomes are of the same
+# form; the facts and MessageDataGeneratorTest show of which one.
 MIXED_UP = {
     "def string='null'": '"nullableVersions"',
     "def []int8='null'": '"versions": "0+", "default": "null"}',
@@ -72,8 +72,8 @@ def test_what_else_is_told_is_known(case: dict[str, str]) -> None:
     assert found == BESIDES.get(case["case"], set())
 
 
-# The generator's 46 errors, in the order of its code, each with our rule. Then the errors that came
-# with the types of coordinators' records in Kafka 4.1.
+# The generator's 46 errors, in the order of its code, each with our rule. After them come the
+# errors that Kafka 4.1 added with the types of coordinators' records.
 ERRORS = """
 1 KEY_UNKNOWN
 2 TEXT_AFTER_SPEC

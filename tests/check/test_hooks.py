@@ -1,4 +1,4 @@
-"""`.pre-commit-hooks.yaml` names hooks that run, and that pass or fail as they should.
+"""The hooks in `.pre-commit-hooks.yaml` run, and pass or fail as they should.
 
 The tests need no YAML parser: the file is flat and its lists are also JSON, which this test checks.
 pre-commit itself has validated the file and run the hooks by hand.

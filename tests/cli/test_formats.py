@@ -97,7 +97,8 @@ def whole(descriptor: int) -> bytes:
         return file.read()
 
 
-# A reader for each format. It returns the content, and raises an error if the format is invalid.
+# A reader for each format. Each reader returns the content, and raises an error if the format is
+# invalid.
 def of_json(data: bytes) -> Any:
     return json.loads(data.decode(), parse_constant=refuse)
 

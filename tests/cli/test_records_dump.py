@@ -67,7 +67,7 @@ def of(rows: list[Row], kind: str) -> list[Row]:
     return [row for row in rows if row["type"] == kind]
 
 
-# The messages of the command.
+# The messages that the command prints.
 
 
 def test_batches_alone_unless_asked(run: Run, root: Path) -> None:

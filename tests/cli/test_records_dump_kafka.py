@@ -110,7 +110,7 @@ def is_message(value: Any) -> bool:
     return isinstance(value, dict) and "message" in value
 
 
-# The lines of Kafka's tool, rewritten from the rows.
+# These are the lines of Kafka's tool, made from the rows.
 
 
 @each("path", [path for path in LOGS if path in WHOLE])

@@ -184,7 +184,7 @@ def _places(kind: str) -> Iterator[tuple[str, int]]:
 
 
 def encoded() -> Iterator[Case]:
-    """Yield every case of a value to write."""
+    """Yield every boundary case for writing a value."""
     for kind in KINDS:
         sound, wrong = values_of(kind)
         for place, version in _places(kind):
@@ -259,7 +259,7 @@ def _wrong_tags() -> Iterator[Case]:
 
 
 def decoded() -> Iterator[Case]:
-    """Yield every case of bytes to read; REFUSED means that reading must fail."""
+    """Yield every boundary case for reading bytes; REFUSED means that reading must fail."""
     yield from _cut_and_followed()
     yield from _wrong_values(NON_FLEXIBLE, b"")
     yield from _wrong_values(FLEXIBLE, b"\x00")

@@ -35,7 +35,7 @@ Tags = dict[str, list[tuple[int, str]]]
 
 
 class ReleaseVector(NamedTuple):
-    """A message as some releases wrote it; ``number`` is its place in the file."""
+    """A message that some releases wrote in the same way; ``number`` is its place in the file."""
 
     number: int
     releases: tuple[str, ...]

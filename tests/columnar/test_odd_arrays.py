@@ -77,7 +77,7 @@ def asked_for(batch: pa.RecordBatch) -> list[tuple[Any, ...]] | None:
 
 
 def check_records(columns: Odd, first: int, each: int) -> None:
-    """Check what is written of some columns against pyarrow's values."""
+    """Check the bytes that are written from some columns against pyarrow's values."""
     whole = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
     sound = all(map(is_valid, columns.values()))
     expected = asked_for(whole.slice(first)) if sound else None

@@ -62,7 +62,7 @@ def test_records_of_chunks_are_batches_that_say_the_same(monkeypatch: pytest.Mon
     data = encode_batch([Record(offset, offset, b"k", None, []) for offset in range(10)])
     expected = decode_records(data)
     monkeypatch.setattr(record_columns, "MOST_OF_TEXTS", 4 * len("LogAppendTime") + 8)
-    # The special path for small batches is off: they never reach this code.
+    # The special path for small batches is off, because it would bypass this code.
     monkeypatch.setattr(record_columns, "_SMALL", -1)
     monkeypatch.setattr(record_columns, "_KEPT", 0)
     found = decode_records(data)

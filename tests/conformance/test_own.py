@@ -49,7 +49,7 @@ def answering(answers: Answers) -> Any:
 
 
 def newest(fields: Callable[[], dict[str, Any]]) -> Callable[[RequestFrame], Any]:
-    """Return fields for the newest version only, which a look-up uses."""
+    """Return fields for only the newest version, which a lookup uses."""
 
     def told(request: RequestFrame) -> dict[str, Any] | None:
         highest = offered_versions(request.api_key, RELEASE).highest
@@ -94,7 +94,7 @@ def test_requests_about_a_group_go_to_its_coordinator() -> None:
         offered = offered_versions(api_key_of(api), RELEASE)
         assert not [one for name, one, _ in first.asked if name == api and one in offered]
     assert run.deviations == ()
-    # One look-up is for the cases, and another for the removal of the group.
+    # One lookup is for the cases, and another one for the removal of the group.
     assert sum(name == "FindCoordinator" for name, _, _ in first.asked) <= 3
 
 

@@ -1,4 +1,4 @@
-"""On docs/bench.md, reviewing the example change has the shown result."""
+"""The review of the example change on docs/bench.md has the result that the page shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The blocks of docs/cluster-metadata.md have the shown output, and it names every view and
+"""The blocks of docs/cluster-metadata.md have the shown output, and the page names every view and
 argument."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/platforms.md has the platforms that the tool asks about, and packages of the lock file."""
+"""docs/platforms.md lists the platforms that the tool checks, and packages of the lock file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page on Spark's column functions: its blocks run, and it has a line for each function."""
+"""docs/spark-functions.md: its blocks run, and the page has a line for each function."""
 
 from __future__ import annotations
 

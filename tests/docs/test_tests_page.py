@@ -1,4 +1,4 @@
-"""The tests on docs/tests.md pass with the installed fixture, against librdkafka's mock cluster."""
+"""The tests on docs/tests.md pass with the installed fixture and librdkafka's mock cluster."""
 
 from __future__ import annotations
 

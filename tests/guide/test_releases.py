@@ -1,4 +1,4 @@
-"""Pages name the supporting releases; for your own specs, the releases with the same bytes."""
+"""Pages name the releases that support a version, or, for your own specs, have the same bytes."""
 
 from __future__ import annotations
 

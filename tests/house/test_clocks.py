@@ -32,7 +32,8 @@ def hurries(text: str) -> Iterator[str]:
     imported = names(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Assert):
-            # A difference is a duration; a loop may compare a clock with the end of its wait.
+            # A difference is a duration. In contrast, a loop may compare a clock with the end of
+            # its wait.
             taken = [one for one in ast.walk(node.test) if isinstance(one, ast.BinOp)]
             for one in (part for whole in taken for part in ast.walk(whole)):
                 if isinstance(one, ast.Call) and (name := dotted(one.func, imported)) in CLOCKS:

@@ -13,7 +13,7 @@ TESTS = Path(__file__).parents[1]
 # The settings of the profile, passed as arguments to one search.
 DECIDED = re.compile(r"\b(deadline|derandomize|database) ?=|HealthCheck\.too_slow|load_profile")
 SUPPRESSED = re.compile(r"suppress_health_check=(?!\[\*TIMED\b|list\(HealthCheck\))")
-# This search has its own variable for other examples.
+# This search has its own environment variable that selects other examples.
 OWN = {"codec/test_random_specs.py": {"derandomize"}}
 
 

@@ -49,7 +49,7 @@ UNSEEN: Final[dict[str, dict[str, str]]] = {
         "StreamsGroupTopologyDescriptionUpdate": _STREAMS,
     },
 }
-# The same for a cluster with one node.
+# The APIs that are not sent in a cluster with one node, and the reason, by release.
 _ALONE: Final = "a single node has no other node to which it could send this API"
 ONE_NODE: Final = {
     "AlterPartition": _ALONE,

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# All of them have Spark's marker, though only one starts Spark: tests with Spark run first, so
-# otherwise every cluster would be started and driven twice.
+# All tests of this file have Spark's marker, though only one test starts Spark. Tests with Spark
+# run first, so otherwise every cluster would be started and driven twice.
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 # Only the newest release has two brokers.
 NODES = 3

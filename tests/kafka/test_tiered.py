@@ -120,7 +120,7 @@ def test_a_tier_is_read_as_the_broker_reads_it(spark: SparkSession, tmp_path: Pa
             reader = spark.read.format("kafka-log").options(includeHeaders="true", topic=TOPIC)
             return reader.load([str(kafka.logs), str(tier)])
 
-        # Before that time, a segment may be removed while it is read, which is a read error.
+        # Before that time, a segment may be removed while it is read, which causes a read error.
         wait(lambda: is_settled(tier, kafka.logs), "not all was copied")
         assert len(same(by_files(), by_broker(spark, kafka, TOPIC))) == 600
         segments_agree(spark, address, kafka.logs, tier)

@@ -54,7 +54,7 @@ class Ticketed:
         return Tap(self.tap, self.own["BESIDE"], out, security=security, keep_addresses=True)
 
     def elsewhere(self, name: str, out: Path) -> Tap:
-        """Return a tap on its own port, whose name clients learn from it."""
+        """Return a tap on its own port; clients learn the tap's name from the tap."""
         return Tap((LOOPBACK, 0), self.own["ELSEWHERE"], out, advertised_host=name)
 
     @property

@@ -1,4 +1,4 @@
-"""A small broker, a small client, and a reader for captures of their traffic."""
+"""A small broker, a small client, and a reader for captures of the traffic between them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ from tests.protocol.payloads import frame
 if TYPE_CHECKING:
     import asyncio
 
-# The first is RFC 7677's example. The others are responses of 4.4.0 brokers to this password.
+# The first exchange is RFC 7677's example. The other exchanges are responses from 4.4.0 brokers to
+# this password.
 PASSWORD = 'pen"cil, =\\ü'  # noqa: S105 - this password is public
 VECTORS = {
     "RFC 7677": (

@@ -34,7 +34,7 @@ TRIED = {
 
 
 def refused(party: Party, release: str = "4.0.2", **evidence: Any) -> ClientFinding:
-    """Return the finding about a version that Kafka 4 refuses, as the client's own limit."""
+    """Return the finding that Kafka 4 refuses a version to which the client limits itself."""
     told = {"asked": "here", "offered": Versions(0, 17), **evidence}
     (found,) = (
         one

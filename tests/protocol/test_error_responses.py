@@ -58,7 +58,8 @@ NEWER = {
 ELSEWHERE = {
     ("ApiVersions", UNSUPPORTED_VERSION): "lists the versions of this API that the release has",
 }
-# Requests for which flexwire makes no response, by API and versions: Kafka's response has no error.
+# Requests for which flexwire makes no response because Kafka's response has no error, by API and
+# versions.
 REFUSED = {
     "DescribeLogDirs": "0-2",  # only the broker's directories have an error
     "ElectLeaders": "0",  # null asks for all partitions; from version 1 the top level has the error
@@ -414,7 +415,7 @@ def test_a_version_without_the_error_field_cannot_say_the_error() -> None:
 
 
 def test_a_structure_that_is_null_has_no_error() -> None:
-    # No spec of Kafka has an error in a structure outside a list.
+    # No Kafka spec has an error code in a structure outside a list.
     inner = [
         {"name": "ErrorCode", "type": "int16", "versions": "0+"},
         {"name": "ErrorMessage", "type": "string", "versions": "0+"},

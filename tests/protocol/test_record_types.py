@@ -1,4 +1,4 @@
-"""Records of internal topics are read as each release wrote them, with that release's messages."""
+"""Records of internal topics are read with the messages of the release that wrote them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches with magic 2 are read whole, cut off, before other bytes, and with invalid lengths."""
+"""Batches with magic 2 are read: whole, cut off, before other bytes, or with invalid lengths."""
 
 from __future__ import annotations
 

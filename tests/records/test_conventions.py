@@ -119,7 +119,7 @@ def test_any_bytes_are_read_or_refused(
     try:
         strict = convention.read(headers)
     except RecordHeaderError as error:
-        assert error.convention == convention.name  # noqa: PT017 - some examples raise, some not
+        assert error.convention == convention.name  # noqa: PT017 - some examples raise an error, some do not
     else:
         assert repr(strict) == repr(lenient)
 

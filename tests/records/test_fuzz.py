@@ -60,7 +60,7 @@ def _read_everything(data: bytes, *, check_crc: bool = False) -> int:
                 again = decode_batches(found.encode())
                 assert [record for batch in again for record in batch.records] == found.records
         except RecordError as error:
-            assert 0 <= error.offset <= len(data)  # noqa: PT017 - most examples raise, some not
+            assert 0 <= error.offset <= len(data)  # noqa: PT017 - most examples raise an error, some do not
     return records
 
 

@@ -18,7 +18,7 @@ from tests.records.gzip_members import (
 from tests.records.test_gzip_library import by_zlib, run
 
 FIXED = [8] * 144 + [9] * 112 + [7] * 24 + [8] * 8
-# Complete codes: of "a" and the end; of two distances; of "a", the end, and matches of 3.
+# Complete codes for "a" and the end, for two distances, and for "a", the end, and matches of 3.
 TWO = [0] * 97 + [1] + [0] * 158 + [1]
 PAIR = [1, 1]
 THREE = [0] * 97 + [1] + [0] * 158 + [2, 2]

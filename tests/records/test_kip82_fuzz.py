@@ -53,7 +53,7 @@ def read_everything(data: bytes, *, check_crc: bool) -> int:
                 try:
                     message.headers.keys()
                 except DecodeError as error:
-                    assert error.message == "Headers"  # noqa: PT017 - most examples raise, some not
+                    assert error.message == "Headers"  # noqa: PT017 - most examples raise an error, some do not
             position = len(data)
         except RecordError as error:
             assert 0 <= error.offset <= len(data)  # noqa: PT017 - as above

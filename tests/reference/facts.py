@@ -138,7 +138,7 @@ def client(row: Row) -> Json:
 
 
 def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
-    """Return rows by the values of some columns."""
+    """Return the rows, grouped by the values of some columns."""
     found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
         found[tuple(row[name] for name in names)].append(row)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="package", autouse=True)
 def _pictures_once() -> Iterator[None]:
-    """Draw each picture once: most tests change a sentence of a page, but no picture."""
+    """Draw each picture only once, because most tests change sentences and no pictures."""
     draw, drawn = vl_convert.vegalite_to_svg, dict[str, str]()
 
     @functools.wraps(draw)

@@ -2,8 +2,8 @@
 
 Every request and response names its header versions. The request header has a version 3 with a
 tagged client instance id (KIP-1313), and three requests have a version with that header. From that
-version on, the bodies of telemetry requests have no such id. Source: Kafka's pull requests 23317,
-23511, 23544 and 23651.
+version on, the bodies of telemetry requests do not contain the id. Source: Kafka's pull requests
+23317, 23511, 23544 and 23651.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class Store(OutputDirectory):
 
     @property
     def root(self) -> Path:
-        """Return the directory with the objects."""
+        """Return the directory that holds the objects."""
         return Path(self.url)
 
     @property

@@ -261,7 +261,7 @@ def _variants(one: CredentialField, version: int, word: bytes) -> list[Step]:
     body = holding(one, word * 3, tag=_is_flexible(one, version))
     is_request = one.message_name.endswith("Request")
     direction, data = (asked if is_request else answered)(body, version, 1)
-    # Only the message and its connection show that the damage may be a credential.
+    # Only the message and its connection show that the damaged bytes may contain a credential.
     said = [data, framed(data[4:] + b"\0"), framed(data[4:-1]), data[:-3], framed(GARBAGE + data)]
     said += [
         data[4 + 2 :],

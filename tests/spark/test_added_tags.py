@@ -65,7 +65,7 @@ def test_the_files_of_each_set_of_tags_are_named(spark: SparkSession, tmp_path: 
     assert sentences[0] == f"Captured from a tap that added header tag 10042: {one}, {two}."
     assert " ".join(sentences) in told.notes
     page = unescape(told.report.read_text().replace("<wbr>", ""))
-    # The tag is in the answer, and in the counts of tagged fields.
+    # The tag occurs in the answer, and in the counts of tagged fields.
     for sentence in sentences:
         assert page.count(sentence) == 2
     answer = page[page.index('id="answer-header_tags"') :]

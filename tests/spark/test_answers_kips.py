@@ -176,7 +176,7 @@ def test_sizes(answers: dict[str, DataFrame]) -> None:
     # 14 bytes without both tag counts; the draft has an optional field buffer in both places.
     assert (beats.fixed_bytes, beats.flexible_bytes) == (4 * 14, 64)
     assert (beats.interleaved_bytes, beats.optional_buffers_bytes) == (64, 64)
-    # A code of 0 is left out, which saves 2 bytes. A code of 25 needs a tag and a size.
+    # A code of 0 is left out, which saves 2 bytes. A code of 25 also needs a tag and a size.
     assert (beats.error_tags_bytes, beats.error_share) == (3 * 14 + 18, 0.25)
     assert (beats.margin_bytes, beats.fixed_gain_share) == (0, 1)
     # "b" sent one message with an error, and therefore loses bytes.

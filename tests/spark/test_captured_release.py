@@ -26,7 +26,7 @@ RELEASES = ("3.6.2", "4.0.2")
 
 
 def laid_out_anew(release: str) -> list[tuple[str, int]]:
-    """Return a release's requests and responses whose layout is different today."""
+    """Return a release's requests and responses whose layout differs in the newest release."""
     found = []
     for name in catalog().names():
         entry = catalog().entry(name)

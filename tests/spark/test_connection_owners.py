@@ -95,7 +95,7 @@ def test_a_connection_has_one_owner_and_no_request_is_lost(told: list[Row]) -> N
 
 
 def sasl(traffic: Traffic, port: int, first: str | None, rest: str | None) -> None:
-    """Write a client that opens its connection with another client id than it uses afterwards."""
+    """Write a client that opens its connection with one client id and then uses another one."""
     connection = traffic.connect(("10.0.0.7", port))
     opening = ((first, "ApiVersions", 0), (first, "SaslHandshake", 1))
     for number, (client_id, name, version) in enumerate((*opening, (rest, "Metadata", 1))):

@@ -85,7 +85,7 @@ def test_each_group_has_the_verdict_of_what_its_members_sent(spark: SparkSession
     groups.join(
         "two", ("librdkafka", "2.12.0"), client_id="till", assignors=("range", "roundrobin")
     )
-    # The capture lacks its JoinGroup.
+    # The capture lacks this member's JoinGroup.
     groups.sync("adopted", b"\0\1anything", kind="connect")
     groups.join("mixed")
     groups.join("mixed", RDKAFKA, client_id="till")

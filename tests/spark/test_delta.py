@@ -171,8 +171,8 @@ def test_files_that_are_in_already_are_left_out_beside_new_ones(out: OutputDirec
     assert [entry.files for entry in DeltaLedger(out).entries()] == [
         [fingerprint(source)] for source in sources("one", "two", "three")
     ]
-    # If several analyses have added all files, there is no work. The latest analysis has the
-    # report.
+    # If earlier analyses together have added all files, nothing is left to do. The latest analysis
+    # has the report.
     for names, latest in (["one", "two"], 1), (["one"], 0), (["one", "two", "three"], 2):
         with delta_staging(out, sources(*names), digest_of, append=True) as writing:
             assert writing.known_run == entries[latest].analysis
@@ -317,7 +317,7 @@ def test_one_that_is_killed_before_the_ledger_is_not_in(
 
 @pytest.mark.slow
 def test_one_that_was_taken_for_ended_cannot_enter(anywhere: OutputDirectory) -> None:
-    """A store has no locks, so the ledger's order decides."""
+    """A store has no locks, so the order in the ledger decides which analysis counts."""
     with delta_staging(anywhere, sources("one"), lambda _: "one", append=True) as writing:
         write(writing, "one")
         tables = writing._tables()

@@ -72,7 +72,7 @@ def peak(work: Callable[[], object]) -> int:
 
 
 def driven(place: Store, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do everything that a driver does with the results from tasks."""
+    """Do everything that a driver does with the results of tasks."""
     found = (
         (number, pickle.dumps(CommittedTask(number, WrittenFiles(written(number)), None)))
         for number in range(count)

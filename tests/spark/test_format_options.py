@@ -1,4 +1,4 @@
-"""Options and filters of formats: which values are accepted, and that no filter loses a row."""
+"""A format's options accept only valid values, and a format's filters lose no row."""
 
 from __future__ import annotations
 

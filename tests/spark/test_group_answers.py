@@ -151,7 +151,7 @@ def _commits(told: Told) -> None:
     fetch("10.2.0.1:2", 20_000, 150, topic_id=TOPIC_ID)
     commit("10.2.0.1:1", 30_000, 110)
     fetch("10.2.0.1:2", 40_000, 200, topic="orders")
-    # A fetch that failed, and a fetch from another host.
+    # These are a fetch that failed, and a fetch from another host.
     fetch("10.2.0.1:2", 42_000, -1, topic="orders")
     fetch("10.2.0.2:2", 44_000, 999, topic="orders")
     commit("10.2.0.1:1", 50_000, 195)

@@ -73,7 +73,7 @@ class Grown:
 
 @dataclass(frozen=True)
 class Asked:
-    """Tables, and the answers from them."""
+    """Tables, and the answers that were computed from these tables."""
 
     tables: AnalysisTables
     known: dict[str, list[Any]] = field(default_factory=dict)
@@ -151,7 +151,7 @@ def produced(traffic: Traffic, connection: Any) -> None:
 
 
 def joined(traffic: Traffic, connection: Any, part: int) -> None:
-    """Add a member that joins a group for the first time, each time as a new member."""
+    """Add a new member that joins a group for the first time."""
     member = f"m-{traffic.now_us}"
     asked = made("JoinGroupRequest", group_id="g", protocol_type="consumer", session_timeout_ms=9)
     own = nested("JoinGroupResponse", "JoinGroupResponseMember", member_id=member)

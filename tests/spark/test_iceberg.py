@@ -213,7 +213,7 @@ def test_without_append_all_that_was_in_is_replaced(out: OutputDirectory) -> Non
     analyze(out, "new", append=False)
     assert plain(out) == exact(out) == ["new"]
     assert len(output(out.url).entries) == 1
-    # No file was written to find this out.
+    # The check wrote no file.
     assert not [*out.entries("tables/frames/data/")]
     assert analyze(out, "one")
     assert plain(out) == exact(out) == ["new", "one"]

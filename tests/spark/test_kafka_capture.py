@@ -1,4 +1,4 @@
-"""``spark.read.format("kafka-capture")`` has its options, its tasks, and the right results."""
+"""``spark.read.format("kafka-capture")`` has its options, its tasks, and correct results."""
 
 from __future__ import annotations
 

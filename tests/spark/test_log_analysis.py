@@ -126,7 +126,7 @@ def test_storage_is_what_was_written(spark: SparkSession, done: Analysis) -> Non
     assert row["batches"] < 100
     assert row["p99_batch_bytes"] is None
     assert row["mean_record_bytes"] == pytest.approx(2 * (sizes[1] - 16 * 61) / records)
-    # The values are 614 and 615 bytes, in size classes that are 8 apart.
+    # The values have 614 and 615 bytes, and the size classes are 8 bytes wide.
     assert (row["p50_record_bytes"], row["p99_record_bytes"]) == (608, 608)
     assert row["oldest_time"].timestamp() * 1000 == TIME
     assert row["newest_time"].timestamp() * 1000 == TIME + TIMES * KEYS + TIMES - 2

@@ -23,7 +23,7 @@ Heard = list[tuple[str, int, int]]
 
 
 class Stage(NamedTuple):
-    """A message from Spark Connect about a stage."""
+    """A progress message about a stage, as Spark Connect sends it."""
 
     stage_id: int
     num_tasks: int

@@ -47,7 +47,7 @@ SOME = ("group_offsets", "unused_topics", "hanging_transactions", "cluster_parti
 
 
 class Timed(MadeTopic):
-    """Write a log of an internal topic whose records have the given time."""
+    """Write an internal topic's log, with the given time in each record."""
 
     def put(self, time: int, key: bytes, data: bytes | None, producer: int = -1) -> int:
         return self.add(key, data, producer, time)

@@ -57,7 +57,7 @@ class Told:
         *,
         sizes: tuple[int | None, int | None] = (100, 50),
     ) -> None:
-        """Add a client's request, and its response unless ``latency_us`` is None."""
+        """Add a client's request, and the response unless ``latency_us`` is None."""
         is_answered = latency_us is not None
         self._frame(who, f"{api}Request", at_us, asked, sizes[0], answered=is_answered)
         if latency_us is not None:

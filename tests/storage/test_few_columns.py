@@ -84,7 +84,7 @@ def test_few_columns_of_a_file_in_a_store_take_few_bytes(
             expected["list"] = [{"a": one["a"]} for one in expected["list"]]
             expected.pop("large")
         assert row == expected
-    # If the file lacks a field, its column is read whole.
+    # If a column of the file lacks a requested field, the whole column is read.
     wider = pa.struct([("small", pa.int32()), ("new", pa.struct([("x", pa.int8())]))])
     lacking, _ = read(pa.schema([("body", wider)]))
     assert lacking["body"].null_count == 1

@@ -22,7 +22,7 @@ from tests.tables.sharing import Kept, Make, assert_same, found_by, in_one, in_s
 
 
 def compare(seed: int, place: Path) -> int:
-    """Compare the shares of a capture with the whole capture. Return its number of segments."""
+    """Compare the shares of a capture with the whole capture. Return the number of segments."""
     source = random.Random(seed)
     shape = replace(
         random_shape(source),

@@ -388,7 +388,7 @@ def test_files_that_are_no_captures_fail_a_query_or_are_left_out(tmp_path: Path)
     query = Query(tmp_path, ASKED)
     query.run()
     assert query.offset == {}
-    (tmp_path / "a.pcap").write_bytes(b"\xd4\xc3")  # only two bytes are written so far
+    (tmp_path / "a.pcap").write_bytes(b"\xd4\xc3")  # the tap has written only two bytes so far
     (file,) = write_capture(tmp_path / "made", 1, replace(SHAPES["CLEAN"], files=1))
     packed = gzip.compress(file.read_bytes())
     file.rename(tmp_path / "other")

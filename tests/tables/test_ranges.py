@@ -126,7 +126,8 @@ def test_rows_do_not_depend_on_how_many_frames_are_decoded_together(
     (alone, one), (together, other) = found
     assert together < alone
     assert sorted(one.pop("records"), key=repr) == sorted(other.pop("records"), key=repr)
-    # Every table except that of records, which comes from two messages, in the same order.
+    # Each table has the rows in the same order, except the table of records, which comes from two
+    # messages.
     assert other == one
 
 

@@ -95,7 +95,8 @@ def test_columns_say_what_objects_say(release: str) -> None:
         for column, values in expected.items():
             assert found[0][column].type == values.type
             assert found[0][column].to_pylist() == values.to_pylist()
-    # Fields with bytes, and fields that brokers leave out when they do not know them.
+    # These messages have fields with bytes, or fields that brokers leave out if they do not know
+    # them.
     assert refused <= {"JoinGroup", "SyncGroup", "AlterUserScramCredentials", "ApiVersions"}
 
 

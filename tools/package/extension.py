@@ -1,10 +1,10 @@
 """Build the kernels, every ``.pyx`` below ``src/flexwire/kernels``, with Cython and a C compiler.
 
 ``setup.py`` hands this to setuptools. The compiler is the machine's (``CC``, cc, gcc or clang), or
-zig from the package ``ziglang`` if the machine has none. A machine that cannot compile gets the
-package without kernels, with a message. The same happens if ``FLEXWIRE_KERNELS=off`` is set.
-``FLEXWIRE_BUILD`` names a kind of build that is not released: ``trace``, whose kernels a debugger
-can step through, or ``sanitized``.
+zig from the package ``ziglang`` if the machine has none. On a machine that cannot compile, the
+package is built without kernels, and a message says so. The same happens if
+``FLEXWIRE_KERNELS=off`` is set. ``FLEXWIRE_BUILD`` names a kind of build that is not released:
+``trace``, whose kernels a debugger can step through, or ``sanitized``.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ def command_lines(place: Path) -> dict[str, list[str]]:
 
 
 def _some_lines(place: Path) -> Path:
-    """Write a request log of one line."""
+    """Write a request log with one line."""
     said = {
         "requestHeader": {"requestApiKey": 3, "requestApiVersion": 12, "correlationId": 1},
         "request": {"topics": None},

@@ -67,7 +67,7 @@ def contents() -> str:
 def api_page(module: str, described: set[int]) -> str:
     """Return a page that the generator fills with the docstrings of the module's public names.
 
-    Objects that an earlier page describes, with ids in ``described``, are left to that page.
+    The page leaves out objects that an earlier page describes, whose ids are in ``described``.
     """
     room = import_module(module)
     public = {name: getattr(room, name) for name in getattr(room, "__all__", ())}
@@ -106,7 +106,7 @@ def _text(root: Path, name: str) -> str:
             up = "../" * (len(home.relative_to(root).parts))
             return f"{match['text']}({up}overview.md{mark}{anchor})"
         if path in pages or path.is_relative_to(reference):
-            # A path means nothing to a reader of the site, but the page's title does.
+            # A path means nothing to a reader of the site, so the page's title replaces the path.
             if match["text"] == f"[{target}]":
                 return f"[{_title(path)}]({match['target']})"
             return match[0]

@@ -69,7 +69,7 @@ def _plain(form: Any) -> Any:
 
 
 def _lacking(whole: Any, kept: Any, place: str) -> Iterator[tuple[str, int]]:
-    """Yield each place that lacks elements, with the number of missing elements."""
+    """Yield each place where elements were left out, with the number of these elements."""
     if isinstance(whole, dict):
         assert kept.keys() <= whole.keys()
         inner = [(whole[name], kept[name], f"{place}.{name}" if place else name) for name in kept]

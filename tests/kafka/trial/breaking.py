@@ -5,7 +5,7 @@ injects one fault. ``faults.jsonl`` keeps the client's reports and the broker's 
 docs/faults.md has a table of them. The program exits with 1 if a client's program did not end, if
 the broker has a record that no client sent or has lost one that it acknowledged, or if a step
 failed because of a fault that a client must not notice. With names of clients, or parts of names,
-it tries only those clients and writes nothing.
+the program tries only those clients and writes nothing.
 """
 
 from __future__ import annotations

@@ -112,5 +112,5 @@ def read_fault_rows() -> list[FaultRow]:
 
 
 def write_fault_rows(rows: Sequence[FaultRow]) -> None:
-    """Write the rows, one on a line."""
+    """Write the rows, one row on each line."""
     RESULTS.write_text("".join(f"{json.dumps(asdict(row))}\n" for row in rows), encoding="utf-8")

@@ -96,7 +96,8 @@ class GroupCase:
 
     ``also`` contains settings for the moving member only. ``unseen`` is the number of the entry of
     `flexwire.protocol.audit.consumer_protocol.UNSEEN` that prevents a verdict. If ``empties``, all
-    members then leave and one joins again: the remedy for a group that the broker does not convert.
+    members then leave and one of them joins again, which is the remedy for a group that the broker
+    does not convert.
     """
 
     name: str

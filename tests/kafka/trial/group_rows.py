@@ -128,7 +128,7 @@ def read_group_rows() -> list[GroupRow]:
 
 
 def write_group_rows(rows: Sequence[GroupRow]) -> None:
-    """Write the rows, one on a line."""
+    """Write the rows, one row on each line."""
     lines = []
     for row in rows:
         told = asdict(row)

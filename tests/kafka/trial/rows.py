@@ -75,7 +75,7 @@ def read_rows() -> list[Row]:
 
 
 def write_rows(rows: Sequence[Row]) -> None:
-    """Write the rows, one on a line."""
+    """Write the rows, one row on each line."""
     RESULTS.write_text("".join(f"{json.dumps(_told(one))}\n" for one in rows), encoding="utf-8")
 
 

@@ -52,7 +52,7 @@ class Member:
 
 @dataclass
 class Group:
-    """A group of any type. ``value`` is the value of a classic group."""
+    """A group of any type. For a classic group, ``value`` is the value of its record."""
 
     kind: str
     value: Value | None = None

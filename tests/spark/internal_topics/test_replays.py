@@ -139,7 +139,7 @@ def found(log: InternalLog) -> tuple[Rows, Rows]:
 
 
 def unique(rows: list[Any], *names: str) -> list[Any]:
-    """Return the known rows, or one row for each key."""
+    """Return the known rows, and the other rows whose key has no known row."""
     known = [row for row in rows if row.is_known]
     keys = {tuple(row[name] for name in names) for row in known}
     assert len(keys) == len(known)

@@ -118,7 +118,7 @@ def main(version: str, where: str, *settings: str) -> None:
 def _started(
     version: str, directory: Path, own: Mapping[str, str]
 ) -> tuple[subprocess.Popen[bytes], str]:
-    from flexwire.spark.java import find_java  # noqa: PLC0415 - `broker` is imported without Spark
+    from flexwire.spark.java import find_java  # noqa: PLC0415 - this module is also imported without Spark
 
     java = str(find_java() / "bin" / "java")
     own = dict(own)

@@ -519,7 +519,7 @@ class _Files:
         return option(_COMMENT, _COMMENTS[packet.sends], order) + option(0, b"", order)
 
     def _kept(self, packet: Packet, link: int) -> tuple[bytes, bytes]:
-        """Put a packet on its link. Return its bytes, and those bytes that the capture kept."""
+        """Put a packet on its link. Return all bytes, and the captured ones."""
         data = packet.data()
         head = _LINKS[link][data[0] >> 4 == 6]
         if link == 1:

@@ -97,7 +97,7 @@ def text_of(release: str, api: str) -> tuple[tuple[str, str], ...]:
 
 
 def found_by_api(before: str, after: str, known: dict[Any, Found]) -> Found:
-    """Compare each API of two releases by itself; ``known`` has earlier results."""
+    """Compare each API of two releases by itself; ``known`` contains earlier results."""
     found: Found = frozenset()
     for api, messages in apis_of(before).items():
         key = api, text_of(before, api), text_of(after, api)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DEEPEST = 3
 LAST_VERSION = 3
 # Words of the generated source, of Python and of the message classes: none of them may conflict
-# with a field or structure. The other words are there so that names do not run out.
+# with a field or structure. The list has other words too, so that names do not run out.
 FIELD_NAMES = (
     *("Data", "Position", "Limit", "Out", "Unknown", "Value", "Item", "Tag", "Size", "Class"),
     *("None", "True", "Def", "Decode", "Entry", "Replace", "UnknownTaggedFields", "Self", "Len"),
@@ -122,7 +122,7 @@ class _Builder:
                 FieldSpec("Solid", FieldType("int8"), Versions(0, HIGHEST)),
             )
         elif depth and not made:
-            # A structure without fields would look like a mere mention of its name.
+            # A structure without fields would look like a mere reference to another structure.
             made.append(FieldSpec("Solid", FieldType("int8"), Versions.NONE))
         return tuple(made)
 

@@ -34,7 +34,7 @@ def public_bytes(case: Case) -> Any:
 
 
 def json_bytes(case: Case) -> Any:
-    """Return a value's bytes by way of the JSON form, or REFUSED."""
+    """Return a value's bytes after a conversion to the JSON form and back, or REFUSED."""
     try:
         sound = case.raw is not REFUSED
         form = case.holder.to_json(case.version) if sound else {"value": case.value}

@@ -1,4 +1,4 @@
-"""Frequent parts of messages are read correctly at each length: text, arrays, no tagged fields.
+"""Strings, arrays and empty tag sections, which are frequent, are read correctly at each length.
 
 The kernels have special code for short values, and the reference executor has none.
 """

@@ -1,7 +1,7 @@
 """A small broker that answers as Apache Kafka does, and the deviations planted in it.
 
-It answers from the catalog, with the error responses of `flexwire.protocol`. It does not know what
-a conformance run sends or expects.
+It answers from the catalog, with the error responses of `flexwire.protocol`. The broker does not
+know what a conformance run sends or expects.
 """
 
 from __future__ import annotations

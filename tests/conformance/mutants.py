@@ -211,7 +211,7 @@ def draw(cases: Sequence[Case], seed: int, count: int) -> list[Mutant]:
 
 
 class _Proxy:
-    """Pass bytes on, except those after the request with one correlation id."""
+    """Pass bytes on, except the response to the request with one correlation id."""
 
     def __init__(self, address: str, mutant: Mutant | None) -> None:
         self._address = address

@@ -27,7 +27,7 @@ OLD = bundled_specs()
 
 
 def rows_of(name: str, bodies: list[bytes], versions: list[int]) -> pa.RecordBatch:
-    """Return rows of the message's table."""
+    """Return some rows of the message's table."""
     entry = catalog().entry(name)
     headers = [header_of(name, version) for version in versions]
     unknown = [

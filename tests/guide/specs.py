@@ -10,7 +10,7 @@ from flexwire.schema.parse import parse_spec
 
 
 def spec_text(name: str, kind: str, **members: Any) -> str:
-    """Return the text of a spec with versions 0 to 2, one int32, and the given additions."""
+    """Return the text of a spec with versions 0 to 2, one int32 field, and the given additions."""
     given = {
         "name": name,
         "type": kind,

@@ -48,9 +48,7 @@ def _run(script: str, directory: Path, **given: str) -> subprocess.CompletedProc
 
 @pytest.mark.parametrize("path", [ACTION, RELEASE], ids=lambda path: path.name)
 def test_no_script_holds_what_others_write(path: Path) -> None:
-    """No script contains an expression: GitHub inserts it before the shell, so a branch name could
-    run.
-    """
+    """No script contains an expression, because a branch name in it could run as a command."""
     scripts = [one["run"] for one in _steps(path) if "run" in one]
     assert scripts
     assert not any("${{" in one for one in scripts)
@@ -127,7 +125,7 @@ def test_the_wheels_of_a_release_are_for_each_platform_and_python_of_the_page() 
     assert project["project"]["requires-python"] == ">=3.11"
     page = (ROOT / "docs" / "platforms.md").read_text(encoding="utf-8")
     assert "wheels are for CPython 3.11 to 3.14, and for 3.14 without a GIL" in page
-    # One machine builds for Linux with glibc and with musl, so no build for them is skipped.
+    # One machine builds for Linux with glibc and with musl, so neither build may be skipped.
     assert project["tool"]["cibuildwheel"]["skip"].split() == ["*_i686", "*-win32", "*-win_arm64"]
     machines = yaml.safe_load(RELEASE.read_text(encoding="utf-8"))["jobs"]["wheels"]["strategy"]
     built = {"ubuntu-latest": 2, "ubuntu-24.04-arm": 2, "macos-15": 1, "macos-15-intel": 1}

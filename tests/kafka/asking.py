@@ -45,7 +45,7 @@ def ask(
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
-    """Wait until a broker has done something by itself; otherwise fail with ``what``."""
+    """Wait until a broker has done something by itself; after the limit, fail with ``what``."""
     end = time.monotonic() + MOST_WAITING
     while not holds():
         assert time.monotonic() < end, what

@@ -34,7 +34,8 @@ NOT_JUDGED = {
     "4.4.0": set(),
 }
 INTERNAL = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
-# These requests name an existing object, or one that nobody has: each answer is an error code.
+# These requests fail in every case, because they name an existing object or an object that does
+# not exist.
 ALWAYS_AN_ERROR = {
     "DeleteShareGroupOffsets",
     *("CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken"),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def least(kind: Type) -> bytes:
-    """Return the shortest value of a type; null only for structures."""
+    """Return the shortest value of a type, which is null only for structures."""
     if isinstance(kind, Schema):
         return b"".join(least(one.type) for one in kind.inline) + b"\x00" * kind.flexible
     if isinstance(kind, NullableStruct):

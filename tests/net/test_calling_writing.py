@@ -84,8 +84,8 @@ def test_what_reads_may_write_by_its_body(
     assert answers.names() == [name]
 
 
-# What these "reading" APIs change in a cluster if a list is null or empty; measured on 3.9.2 and
-# 4.4.0.
+# The changes that these "reading" APIs make in a cluster if a list is null or empty, as measured
+# on 3.9.2 and 4.4.0.
 DANGEROUS = [
     ("FetchSnapshot", 0, {}, "terminates a Kafka 3.9.2 controller"),
     ("FetchSnapshot", 0, {"topics": [{"name": "__cluster_metadata", "partitions": []}]}, ""),

@@ -54,7 +54,7 @@ class Wire(asyncio.Transport):
 
 
 class Heard:
-    """Record the events of an end."""
+    """Record the events of one end of a connection."""
 
     def __init__(self, most: int | None = None) -> None:
         self.all: list[object] = []

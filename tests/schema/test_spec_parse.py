@@ -34,8 +34,8 @@ LINT = {
     "ent-mismatch",
 }
 MODES: tuple[Mode, ...] = ("strict", "legacy", "kip", "draft")
-# Texts that Kafka's parser accepts, but its generator refuses, and that mean nothing to flexwire
-# either.
+# Strings that Kafka's parser accepts, but that Kafka's generator refuses and flexwire does not
+# understand either.
 REFUSED_EARLY = {"common-lower", "common-respec"}
 
 

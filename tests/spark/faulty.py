@@ -64,7 +64,7 @@ def attempts(flags: Path, number: int) -> int:
 
 
 def begin(flags: Path, number: int) -> bool:
-    """Record that a task starts. Return whether it is the first time."""
+    """Record that a task starts. Return whether the task starts for the first time."""
     first = False
     with suppress(FileExistsError):
         (flags / f"{number}-first").touch(exist_ok=False)

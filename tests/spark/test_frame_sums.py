@@ -342,7 +342,7 @@ def test_the_earliest_failures_are_kept_where_all_are_at_once_too() -> None:
     rows = failed(count, time=times, bytes=[bytes([one % 256]) * 100 for one in range(count)])
     whole = summed(FrameSums(WIDTH_US), rows).failures.earliest()
     assert [one.time_us for one in whole] == sorted(times)[:SHOWN_FAILURES]
-    # At equal times, the first by connection, direction and place counts.
+    # At equal times, the order of connection, direction and place decides which frame is first.
     places = [place for place, time in enumerate(times) if time == START_US][:SHOWN_FAILURES]
     assert [one.sample_hex for one in whole] == [f"{one % 256:02x}" * 64 for one in places]
     for seed in range(10):

@@ -275,7 +275,7 @@ def test_one_that_is_killed_at_a_commit_is_in_whole_or_not(
     assert analyze(out, "two") is not is_in
     for name in ("frames", MESSAGE):
         assert plain(out, name) == exact(out, name) == ["one", "two"]
-    # The files of "two" are removed too, once they have been in no table for a whole analysis.
+    # The files of "two" are also removed after they have been in no table for a whole analysis.
     assert not analyze(out, "two")
     runs = {one.analysis for one in output(out.url).entries}
     there = {one.name.split("/")[2] for one in out.entries("tables/frames/analysis=")}

@@ -35,7 +35,8 @@ pytestmark = pytest.mark.spark
 HOSTS = 3
 VERSION = 12  # of Metadata
 FARE = (("request", FIN | ACK), ("response", FIN | ACK), ("request", ACK))
-# Which connections have TLS, and their ports. The last connections reuse ports of others.
+# Which connections have TLS, and their ports. The last connections reuse the ports of other
+# connections.
 KINDS = ["plain", "tls", "tls", "unknown", "plain", "tls", "unknown", "tls", "plain", "tls"]
 PORTS = [*range(50_000, 50_008), 50_001, 50_004]
 

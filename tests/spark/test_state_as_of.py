@@ -83,7 +83,7 @@ def others(root: Path, *, is_whole: bool) -> None:
     if is_whole:
         coordinators.put(LATER, *written_transaction("t", 4, PRODUCER, {}))
         shares.put(LATER, *keyed(0, "ShareSnapshot", key | {"topic_id": uuid()}, None))
-    # In another directory, the checkpoints are next to the logs.
+    # These logs are in directories of their own, with their checkpoints next to them.
     coordinators.write(root / "t")
     shares.write(root / "s")
 
@@ -252,8 +252,8 @@ def test_what_compaction_took_is_said(spark: SparkSession, tmp_path: Path) -> No
     logs = Made.of(spark, tmp_path)
     found = logs.rows(AsOf(AT), "group_state", "unread_state")
     known = {row["group"]: row["is_known"] for row in found["group_state"]}
-    # The last group has only a later commit, but may have had an earlier one. The deleted group has
-    # no record any more. An assignment of the member may have disappeared in the same way.
+    # The last group has only a later commit, but may have had an earlier one. No record of the
+    # deleted group remains. An assignment of the member may have disappeared in the same way.
     assert known == {"slow": False, "within": False, "live": False, "new": False}
     [gap] = found["unread_state"]
     assert (gap["topic"], gap["first_offset"], gap["records"]) == ("__consumer_offsets", 6, None)

@@ -65,7 +65,7 @@ def analyze(tables: GrownTables, text: str, day: int = 0, offset: int | None = N
 
 
 def rows(tables: GrownTables) -> dict[str, list[str]]:
-    """Return the rows of each table, by flexwire's reader."""
+    """Return the rows of each table, as flexwire's reader reads them."""
     found = fresh(tables).complete_output()
     return {name: sorted(map(repr, found.table(name).to_pylist())) for name in TABLES}
 

@@ -198,7 +198,7 @@ def ledger_files(out: OutputDirectory) -> list[Path]:
 def test_an_analysis_looks_only_where_its_files_may_be(
     out: OutputDirectory, first_hours: Hours, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # More than one file of the ledger was joined, and others were not.
+    # Several files of the ledger were joined, and others were not.
     first_hours(out, 30)
     snapshot = DeltaLedger(out).snapshot()
     read: list[int] = []

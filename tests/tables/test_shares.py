@@ -1,4 +1,4 @@
-"""Tasks that share the connections of several hosts find the same as a single task.
+"""Tasks that share the connections of several hosts find the same facts as a single task.
 
 Everything is compared: the survey, its state for a later analysis, the entries for ranges, and the
 rows of each range in their order.

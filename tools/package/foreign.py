@@ -57,7 +57,7 @@ def interpreter(name: str) -> Interpreter:
 
 
 def install(wheel: Path, name: str, packages: Sequence[str]) -> Path:
-    """Install a wheel, and packages in the versions of the lock; return the directory."""
+    """Install a wheel, and packages at the lock's versions; return the directory."""
     site = KEPT / name
     shutil.rmtree(site, ignore_errors=True)
     site.mkdir(parents=True)

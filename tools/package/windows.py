@@ -30,7 +30,7 @@ PYTHONS: Final = {
     "3.13": "org.bytedeco:cpython:3.13.5-1.5.12:windows-x86_64",
     "3.14": "org.bytedeco:cpython:3.14.3-1.5.13:windows-x86_64",
 }
-"""The jars, by Python's version."""
+"""The jars, by the version of Python that they contain."""
 TARGET: Final = "x86_64-windows-gnu"
 TAG: Final = "win_amd64"
 # Debian's package has no link to Wine below /usr/bin.

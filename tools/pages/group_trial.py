@@ -24,7 +24,7 @@ _MOST_SAID = 110
 
 
 def files() -> dict[Path, str]:
-    """Return the page with its parts written anew."""
+    """Return the page with its generated parts rewritten."""
     return {PAGE: with_groups(PAGE.read_text(encoding="utf-8"), read_group_rows())}
 
 

@@ -202,7 +202,7 @@ def picture(title: str, groups: Sequence[Group]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {top}" '
         f'width="{_WIDTH}" height="{top}" role="img"><title>{escape(title)}</title>'
         f"<desc>{escape(told)}</desc><style>{_STYLE}</style>\n"
-        # The page may be dark although the reader's system is not, so the picture has its own
+        # The page may be dark although the reader's system is light, so the picture has its own
         # background.
         '<rect width="100%" height="100%" fill="#fff"/>\n' + "\n".join(drawn) + "\n</svg>\n"
     )

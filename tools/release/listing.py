@@ -59,7 +59,7 @@ def wheel_names(wheel: Path) -> list[str]:
 
 
 def source_names(root: Path = ROOT) -> set[str]:
-    """Return the names in a wheel built from these sources, without kernels and metadata."""
+    """Return the file names in a wheel built from these sources, without kernels and metadata."""
     source = root / "src"
     files = (*source.glob("*.py"), *(source / "flexwire").rglob("*"))
     return {

@@ -90,7 +90,7 @@ class FaultRow:
 
     @property
     def wrong(self) -> str:
-        """Return results that no client may have; the list is empty if everything is correct."""
+        """Return results that no client may have; an empty list means that all is correct."""
         said = " ".join(error or "" for error in self.outcome.values())
         if DID_NOT_END in said:
             return "it did not end"

@@ -26,9 +26,9 @@ OFF = "off"
 class Software:
     """A client library of a release, and how its program is configured.
 
-    ``library`` is its name in ApiVersions. ``protocol`` has the settings that turn on the consumer
-    protocol, and ``client_id`` is the name of the client id's setting. ``kept`` names settings that
-    the consumer protocol also has.
+    ``library`` is the name that the client sends in ApiVersions. ``protocol`` has the settings
+    that turn on the consumer protocol, and ``client_id`` is the name of the client id's setting.
+    ``kept`` names settings that the consumer protocol also has.
     """
 
     name: str

@@ -122,7 +122,7 @@ def test_commits_at_any_moment_are_those_of_coordinators(
         every = [[replace(one, is_legacy=drawn.random() < 0.1) for one in some] for some in every]
     root = written(tmp_path, every, version)
     kinds = [NewCoordinator, *((OldLoading, OldRunning) if version == OLD else ())]
-    # Logs are read as of their ends, as of different moments, and some before any record.
+    # Logs are read as of their ends and as of other moments, some of which precede all records.
     drawn_moments = {number: drawn.randrange(EVENTS) for number in range(PARTITIONS)}
     for moment in ({}, {0: 0, 2: 90}, drawn_moments):
         truths: list[Told] = []

@@ -34,7 +34,7 @@ PIECE = 1 << 13
 
 
 def damaged_log(root: Path, topic: InternalTopic, different: int = 999, damages: int = 2) -> Path:
-    """Write a topic's records as brokers did, but damage one in ``damages`` within its batch."""
+    """Write a topic's records as brokers did, but damage about one in ``damages``."""
     chance, real = random.Random(topic), real_records(topic)[:different]
     made = MadeTopic(topic.topic)
     for _ in range(100):

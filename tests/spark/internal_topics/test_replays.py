@@ -198,8 +198,8 @@ def test_groups_and_members_are_those_of_a_coordinator(
 def compacted(log: list[Written], bound: int, drawn: random.Random) -> set[int]:
     """Remove what a cleaner may remove up to ``bound``: replaced records and tombstones.
 
-    The tombstones of classic groups remain. Without them the replaced groups would exist again,
-    also for a coordinator that loads the log.
+    The tombstones of classic groups remain. Without these tombstones the replaced groups would
+    exist again, also for a coordinator that loads the log.
     """
     last = {one.encoded()[0]: at for at, one in enumerate(log[:bound])}
     return {

@@ -2,7 +2,7 @@
 
 These tests call a public function a door. Each invalid argument in the table is passed as each
 parameter of each door, while the other arguments are valid. The call raises a `FlexwireError`,
-unless the parameter accepts the argument. It never raises another exception or returns an
+unless the parameter accepts the argument. The call never raises another exception or returns an
 unexpected result.
 """
 

@@ -1,8 +1,8 @@
 """A real Kafka broker on loopback: a single combined KRaft node that ends with its caller.
 
-``python -m tools.broker 4.4.0 DIRECTORY`` prints the address when the broker has started. It stops
-the broker at the end of standard input, which is also reached if the process at the other end is
-killed. The log directory is ``DIRECTORY/data``, and the broker's output goes to
+``python -m tools.broker 4.4.0 DIRECTORY`` prints the address when the broker has started. The
+program stops the broker at the end of standard input, which is also reached if the process at the
+other end is killed. The log directory is ``DIRECTORY/data``, and the broker's output goes to
 ``DIRECTORY/broker.log``.
 """
 

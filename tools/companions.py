@@ -1,7 +1,7 @@
 """Run programs next to a caller, which end with the caller even if it is killed.
 
-The caller holds the other end of their standard input and sends nothing. They stop when the input
-is closed. Their first line is their address.
+The caller holds the other end of their standard input and sends nothing. The programs stop when
+the input is closed. The first line that a program prints is its address.
 """
 
 from __future__ import annotations

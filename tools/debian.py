@@ -1,8 +1,8 @@
 """Unpack programs from Debian packages below ``.build/debian``, without installing anything.
 
-It needs ``apt-get`` and ``dpkg``, but neither root nor the machine's package lists. Downloads are
-resolved against the installed packages, or against nothing for another architecture. If a program
-is not available, the error says so.
+This needs ``apt-get`` and ``dpkg``, but neither root nor the machine's package lists. Downloads
+are resolved against the installed packages, or against nothing for another architecture. If a
+program is not available, the error says so.
 """
 
 from __future__ import annotations

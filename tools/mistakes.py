@@ -5,14 +5,14 @@
 
 After a change, the tests must catch every mistake that they caught before. Draw the mistakes once,
 plant them with the old and with the new tests, and compare both results. A mistake changes one
-operator, number or condition of a module. Its tests are the module's doctests, the test files that
-name the module, and a few that name the function. If no test names the module, the tests of the
-modules that import it take their place. They run in a copy of the checkout with the compiled
-kernels: mistakes are drawn outside ``kernels/``. The stages of ``STAGES`` follow each other until
-one fails, so Spark starts only for a mistake that quick tests do not catch. ``make test`` leaves
-out the tests of the last stage, so a mistake that only they catch is not caught; ``--long`` runs
-them. A stage may take ten minutes; ``FLEXWIRE_TEST_MINUTES`` sets another limit. A stage that
-reaches its limit shows nothing, unless the test that was running had an endless loop.
+operator, number or condition of a module. The tests of a mistake are the module's doctests, the
+test files that name the module, and a few that name the function. If no test names the module, the
+tests of the modules that import it take their place. The tests run in a copy of the checkout with
+the compiled kernels: mistakes are drawn outside ``kernels/``. The stages of ``STAGES`` follow each
+other until one fails, so Spark starts only for a mistake that quick tests do not catch. ``make
+test`` leaves out the tests of the last stage, so a mistake that only they catch is not caught;
+``--long`` runs them. A stage may take ten minutes; ``FLEXWIRE_TEST_MINUTES`` sets another limit. A
+stage that reaches its limit shows nothing, unless the test that was running had an endless loop.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m tools.other_brokers [NAME...]
 
-It starts each broker on loopback with a node of Apache Kafka, sends all cases to both, including
-writing and hostile ones, and records the results in `tests/conformance/others.json`.
+The program starts each broker on loopback with a node of Apache Kafka, sends all cases to both,
+including writing and hostile ones, and records the results in `tests/conformance/others.json`.
 docs/conformance.md has the same figures. If names are given, only these brokers are tested.
 """
 

@@ -6,9 +6,9 @@ answer in CSV, JSON and text, standard output, standard error and exit codes, an
 commands that fail. Two records of the same inputs by the same code are equal, so ``diff -r BEFORE
 AFTER`` shows exactly the effect of a change.
 
-INPUTS is made if it is missing. It contains the demo's capture, and a broker's log directory and
-the request logs from ``tests/vectors``. Keep INPUTS for both records, because two runs of the demo
-differ.
+INPUTS is made if it is missing. INPUTS contains the demo's capture, and a broker's log directory
+and the request logs from ``tests/vectors``. Keep INPUTS for both records, because two runs of the
+demo differ.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[1]
 ROWS_SHOWN: Final = 2000
-"""The most rows of a table that a record shows. For longer tables, it has a digest of all rows."""
+"""The most rows of a table that a record shows. A longer table has a digest of all rows."""
 
 _SEGMENTS: Final = ROOT / "tests" / "vectors" / "log-segments"
 _REQUEST_LOGS: Final = ROOT / "tests" / "vectors" / "request_logs"

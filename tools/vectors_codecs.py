@@ -2,7 +2,7 @@
 
     python -m tools.vectors_codecs [NAME...]
 
-It builds the package, installs each codec below `.build/codecs`, runs its program of
+The program builds the package, installs each codec below `.build/codecs`, runs its program of
 `examples/codecs`, and writes `tests/vectors/codecs.json`, from which docs/codecs.md is made. If a
 toolchain is missing, the codec keeps its present row. If names are given, only these codecs are
 tested.

@@ -75,7 +75,7 @@ class Proposal(NamedTuple):
 def proposals(release: str, names: tuple[str, ...] = ()) -> Iterator[Proposal]:
     """Yield the cases of a release's messages, all or the named ones, without their headers.
 
-    They are sorted by message and version. No two cases of a version have the same bytes.
+    The cases are sorted by message and version. No two cases of a version have the same bytes.
     """
     for name in names or catalog().names():
         for version in catalog().entry(name).releases.get(release, ()):
@@ -142,8 +142,8 @@ def record_proposals(sorts: tuple[str, ...] = ()) -> Iterator[Proposal]:
 
     The batches are of all kinds, or of the named kinds, such as ``magic-2-zstd-headers``.
 
-    They are selected from `BATCHES`: the shortest of each magic, compression and timestamp type,
-    and of transactions, control batches and batches with record headers.
+    The batches are selected from `BATCHES`: the shortest of each magic, compression and timestamp
+    type, and of transactions, control batches and batches with record headers.
     """
     found: dict[str, list[str]] = {}
     with gzip.open(BATCHES, "rt", encoding="ascii") as lines:

@@ -1,8 +1,9 @@
 """``python -m tests.codec.release_counts`` counts the vectors by release and executor.
 
-For the vectors that a release's Java wrote, it counts how many each executor reads with that
-release's layout and writes as the same bytes. No kernel writes unknown tagged fields, so messages
-that have some are only read there. JSON is compared if Kafka has a converter (`streams` has none).
+For the vectors that a release's Java wrote, the program counts how many each executor reads with
+that release's layout and writes as the same bytes. No kernel writes unknown tagged fields, so
+messages that have some are only read there. JSON is compared if Kafka has a converter (`streams`
+has none).
 """
 
 from __future__ import annotations

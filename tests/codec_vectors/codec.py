@@ -1,6 +1,6 @@
 """A codec for the vector runner, made with flexwire; an argument makes it misbehave.
 
-It is started as a program: ``python codec.py [HABIT]``.
+The codec is started as a program: ``python codec.py [HABIT]``.
 """
 
 from __future__ import annotations

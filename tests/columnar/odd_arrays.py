@@ -1,7 +1,7 @@
 """Draw Arrow arrays that are odd but possible: any offsets, and data behind nulls.
 
-They include everything that pyarrow accepts without full validation: valid arrays, slices, and
-offsets that decrease or point outside.
+The arrays include everything that pyarrow accepts without full validation: valid arrays, slices,
+and offsets that decrease or point outside.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The notebook answers its three questions, and shows the output of its last run.
 
-Its outputs come from Jupyter and the capture of `make run`. To make them again, run ``jupyter
-nbconvert --to notebook --execute --inplace docs/notebooks/three-questions.ipynb`` in the directory
-of that capture.
+The notebook's outputs come from Jupyter and the capture of `make run`. To make them again, run
+``jupyter nbconvert --to notebook --execute --inplace docs/notebooks/three-questions.ipynb`` in the
+directory of that capture.
 """
 
 from __future__ import annotations

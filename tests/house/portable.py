@@ -2,7 +2,8 @@
 
 Tests run this program without modules that only Unix has, and `tools.package.windows` runs it with
 a Python for Windows. The program therefore needs only flexwire, and no other file from this
-repository. It leaves out columns if pyarrow is missing, and compression if cramjam is missing.
+repository. The program leaves out columns if pyarrow is missing, and compression if cramjam is
+missing.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ _MODULE = "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true 
 class Ticketed:
     """A broker's two listeners with GSSAPI, and the realm.
 
-    On ``BESIDE`` it advertises its own name and the port of `tap`, on ``ELSEWHERE`` its own
-    address.
+    On ``BESIDE`` the broker advertises its own name and the port of `tap`, on ``ELSEWHERE`` its
+    own address.
     """
 
     version: str

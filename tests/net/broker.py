@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def run(job: Coroutine[None, None, T]) -> T:
-    """Run an asynchronous test. It fails if it hangs or leaves a task behind."""
+    """Run an asynchronous test. A test that hangs or leaves a task behind fails."""
 
     async def bounded() -> T:
         async with asyncio.timeout(PATIENCE):
@@ -57,7 +57,7 @@ def free_ports(count: int = 1) -> int:
 
 @asynccontextmanager
 async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[HostPort]:
-    """Run a server on a free loopback port. At the end close it with all its connections."""
+    """Run a server on a free loopback port. Then close the server and all connections."""
     tasks: set[asyncio.Task[None]] = set()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

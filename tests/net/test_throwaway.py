@@ -1,4 +1,4 @@
-"""A throwaway authority is created once and is valid for a week. Its key is not stored."""
+"""A throwaway authority, whose key is not stored, is created once and is valid for a week."""
 
 from __future__ import annotations
 

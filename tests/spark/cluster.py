@@ -1,7 +1,7 @@
 """A standalone Spark cluster on loopback: a master, and workers outside the driver.
 
-Each worker has its own working directory and HOME. Its Python settings come with the application.
-`Cluster.stop` ends everything by process id.
+Each worker has its own working directory and HOME. A worker's Python settings come with the
+application. `Cluster.stop` ends everything by process id.
 """
 
 from __future__ import annotations

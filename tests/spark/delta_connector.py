@@ -1,7 +1,7 @@
 """``python -m tests.spark.delta_connector OUT JARS``: read a Delta output with Spark's connector.
 
-For each table, it prints whether the rows equal those that deltalake reads. It does the same for
-tables that were registered by name.
+For each table, the program prints whether the rows equal those that deltalake reads. The program
+does the same for tables that were registered by name.
 """
 
 from __future__ import annotations

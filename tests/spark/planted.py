@@ -1,7 +1,7 @@
 """Secrets planted wherever traffic may carry one, with every kind of damage that hides them.
 
-Each case is a separate connection. Its secret is one repeated word, so a few bytes of it are enough
-to find the secret.
+Each case is a separate connection. The secret of a case is one repeated word, so a few bytes are
+enough to find the secret.
 """
 
 from __future__ import annotations

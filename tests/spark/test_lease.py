@@ -453,7 +453,7 @@ def test_a_process_that_is_paused_finds_its_successor_when_it_comes_back(
         assert running.stdout.readline() == "begun\n"
         running.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, running.pid, os.WSTOPPED)
-        # Its last request may still be in transit.
+        # The last request of the other run may still be in transit.
         wait_for(lambda: _take_over(store, out))
         running.send_signal(signal.SIGCONT)
         told, _ = running.communicate("\n")

@@ -42,7 +42,7 @@ def test_the_replica_that_counts_is_read_and_the_other_told(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     logs = tmp_path / "logs"
-    # A dead leader has records that no other replica had. Its successor is here too.
+    # A dead leader has records that no other replica had. The successor's replica is here too.
     write_replica(logs, 1, [0] * 8)
     # The dead leader had started another segment.
     MadeSegment(9).write(logs / "broker-1" / "orders-0")

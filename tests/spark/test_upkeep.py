@@ -118,7 +118,7 @@ def test_joining_keeps_every_row_and_makes_one_file_a_day(
     append_hours(out, 1, NOON + 21 * HOUR)
     assert not [*to_join(out)]
     assert len(rows(out)) == 22
-    # The same input is still in the tables. Without append, all of it is removed.
+    # The same input is still in the tables. Without append, the whole input is removed.
     assert not analyze(out, "11-22T12")
     analyze(out, "new", append=False)
     assert [client for _, client in rows(out)] == ["new"]
@@ -240,7 +240,7 @@ def test_joining_that_is_killed_loses_nothing(
     assert rows(out) == before
     compact(out)
     assert rows(out) == before
-    # Only its leftovers are removed.
+    # Only the leftovers of the killed process are removed.
     upkeep.remove_unnamed_files(out, ["frames", MESSAGE, "connections", "ledger"], 0)
     assert rows(out) == before
     assert out.path is not None

@@ -1,7 +1,7 @@
 """A small S3 server that fails on request, and records requests.
 
-Its answers may be errors, or contain incomplete or incorrect data. It keeps every content that a
-key has had, so that an answer can be outdated.
+The server's answers may be errors, or contain incomplete or incorrect data. The server keeps every
+content that a key has had, so that an answer can be outdated.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Survey random captures of several hosts in random shares, and compare with one task.
 
 ``python -m tests.tables.sharing_random FIRST COUNT`` tries this many seeds. Each capture has its
-own shape. It fails at the first capture with a difference.
+own shape. The program fails at the first capture with a difference.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The analysis of some captures equals their kept results, row by row and fact by fact.
 
 The kept results come from an earlier analysis, which joined Python objects on Spark, and with which
-the present one agreed. They therefore check the reference too.
+the present one agreed. The kept results therefore check the reference too.
 """
 
 from __future__ import annotations

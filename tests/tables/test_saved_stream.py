@@ -1,7 +1,7 @@
 """A stream that is killed and restarted returns the same rows as a stream that was not killed.
 
-It continues from its saved state, and opens no file that was already finished. If the state cannot
-be used, the stream says so and reads the files again.
+The restarted stream continues from its saved state, and opens no file that was already finished.
+If the state cannot be used, the stream says so and reads the files again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How each kind of client is installed once below `.build/clients`, and how its program runs.
 
-An installer gets the name of a new directory and fills the directory. It is not called again,
-because the directory's name contains everything that determines the content. If a tool or a
+An installer gets the name of a new directory and fills the directory. The installer is not called
+again, because the directory's name contains everything that determines the content. If a tool or a
 registry is missing, the error names it, and no incomplete client is used.
 """
 

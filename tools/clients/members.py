@@ -6,9 +6,9 @@ A program reads lines of words that are separated by tabs, until its standard in
   is a pattern.
 - ``leave NAME`` makes a member leave its group and close.
 
-It writes a line of JSON for each event: ``member`` is the name, and ``event`` is "started",
-"failed" or "left". In "failed", ``text`` is the client's own message. "left" is the last event of
-every member.
+The program writes a line of JSON for each event: ``member`` is the name, and ``event`` is
+"started", "failed" or "left". In the event "failed", ``text`` is the client's own message. "left"
+is the last event of every member.
 """
 
 from __future__ import annotations

@@ -190,8 +190,8 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
 def _linking(program: str) -> str:
     """Return the command that links an extension, with another compiler than Python's own.
 
-    It leaves out the linker options of Python itself, because zig's linker refuses some of
-    Debian's.
+    The command leaves out the linker options of Python itself, because zig's linker refuses some
+    of Debian's.
     """
     _, *options = shlex.split(str(sysconfig.get_config_var("LDSHARED")))
     return shlex.join([program, *(one for one in options if not one.startswith("-Wl,"))])

@@ -1,10 +1,10 @@
 """``python -m tools.release.containers``: build the images of ``containers``, and run them.
 
-It needs root on Debian with buildah and mmdebstrap, but no container daemon: each step of a recipe
-runs in a chroot. The base image has only Debian's packages, Python and pip, because not every
-machine can reach an image registry; ``--base IMAGE`` names another base image. ``dist`` contains
-this machine's wheel (``make wheel``), and pip installs its dependencies. Everything is below
-``.build/images``. `RUNS` lists the commands that run in each image, and their users.
+The command needs root on Debian with buildah and mmdebstrap, but no container daemon: each step of
+a recipe runs in a chroot. The base image has only Debian's packages, Python and pip, because not
+every machine can reach an image registry; ``--base IMAGE`` names another base image. ``dist``
+contains this machine's wheel (``make wheel``), and pip installs its dependencies. Everything is
+below ``.build/images``. `RUNS` lists the commands that run in each image, and their users.
 """
 
 from __future__ import annotations

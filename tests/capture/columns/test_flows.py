@@ -203,7 +203,7 @@ def recut(rng: random.Random, made: list[Segment]) -> list[Segment]:
 
 
 def at_once(rng: random.Random, *taps: list[Segment]) -> list[Segment]:
-    """Mix several captures into one. Their clocks run ahead of each other in turn."""
+    """Mix several captures into one. Their clocks take turns at being ahead."""
     found: list[Segment] = []
     left = [list(one) for one in taps]
     while left := [one for one in left if one]:

@@ -1,8 +1,9 @@
 """Test the audit and verdicts about groups against real brokers: ``make trial``.
 
-It writes the results, and exits with 1 if a verdict was wrong. With names of clients, or parts of
-names, it tries only those clients and writes nothing. If the first word is "groups", it tries only
-groups (`tests.kafka.trial.groups`), and the words after it are names of groups.
+The command writes the results, and exits with 1 if a verdict was wrong. With names of clients, or
+parts of names, the command tries only those clients and writes nothing. If the first word is
+"groups", it tries only groups (`tests.kafka.trial.groups`), and the words after it are names of
+groups.
 """
 
 from __future__ import annotations

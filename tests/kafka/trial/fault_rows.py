@@ -65,7 +65,8 @@ FAULTS = (
 
 
 KNOWN = {
-    # It reads a response header of nine bytes, whatever tags it has (getHeaderLength of broker.go).
+    # sarama reads a response header of nine bytes, whatever tags it has (getHeaderLength of
+    # broker.go).
     ("sarama 1.61.1", "* tag=10042=hello"),
 }
 """The clients and faults for which the client itself made a mistake."""

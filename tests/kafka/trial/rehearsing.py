@@ -1,9 +1,9 @@
 """Rehearse releases with the clients of the trial, and compare: ``make rehearse``.
 
-The clients run against 3.9.2 behind a tap that rehearses a release. ``results.jsonl``, from another
-run, records how a real broker of that release treated them. The program exits with 1 if a client
-ends differently, or if the captures name other refused clients than the tap. With names of clients,
-or parts of names, it tries only those clients.
+The clients run against 3.9.2 behind a tap that rehearses a release. ``results.jsonl``, from
+another run, records how a real broker of that release treated them. The program exits with 1 if a
+client ends differently, or if the captures name other refused clients than the tap. With names of
+clients, or parts of names, the program tries only those clients.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The functions work on Spark Connect and in streams, as docs/spark-functions.md says.
 
-With PySpark 4.0 they raise an error in both cases.
+With PySpark 4.0, the functions raise an error in both cases.
 """
 
 from __future__ import annotations

@@ -104,10 +104,10 @@ def compacted(
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Remove what Kafka's log cleaner may remove from the events of a log, up to an offset.
 
-    Return the offsets of removed events, and of events that leave an empty batch. The cleaner keeps
-    the last record of each key, removes the records of aborted transactions, and stops at the first
-    record of an open transaction. It removes a tombstone some time later, and a marker once all its
-    records are gone (`Cleaner.cleanInto`).
+    Return the offsets of removed events, and of events that leave an empty batch. The cleaner
+    keeps the last record of each key, removes the records of aborted transactions, and stops at
+    the first record of an open transaction. The cleaner removes a tombstone some time later, and a
+    marker once all its records are gone (`Cleaner.cleanInto`).
     """
     started: dict[int, int] = {}
     ends: dict[int, Event] = {}

@@ -36,7 +36,7 @@ class AnalysisFileKind(Enum):
     """The kind of an input file."""
 
     CAPTURE = "a capture"
-    LOG = "a log segment, or a file beside one"
+    LOG = "a log segment, or another file of a log directory"
     BROKER_LOG = "a request log, or a broker's own log"
 
 

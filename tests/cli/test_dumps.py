@@ -219,7 +219,7 @@ def test_any_text_gives_bytes_or_none_or_our_error(chance: int) -> None:
         ("0012 0003\n0000 0l07\n", "'l' in line 2, column 7, is not a hex digit"),
         ("0x00,0x12,0x0g,0x03,0x07", "'g' in line 1, column 14, is not a hex digit"),
         ("00 12 00 03 00\u201307", "'\u2013' in line 1, column 15, is not a hex digit"),
-        ("001200030", "it has an odd number of hex digits, 9"),
+        ("001200030", "the text has an odd number of hex digits, 9"),
         ("00120003", None),
         ("001200z", None),
         ("hello, world: add a bad face", None),

@@ -132,8 +132,8 @@ def test_encode_says_what_a_version_leaves_out(run: Run) -> None:
     form = json.dumps({"topics": [{"topic": "a", "partitions": [partition]}], "rackId": "r"})
     ran = run("encode", "FetchRequest", form, "-V", "4", "--defaults")
     assert ran.err == (
-        "version 4 does not contain topics[].partitions[].logStartOffset and rackId; the spec "
-        "permits this omission\n"
+        "version 4 does not contain topics[].partitions[].logStartOffset and rackId, so this data "
+        "was left out; the spec permits this\n"
     )
     assert run("encode", "FetchRequest", form, "-V", "4", "--defaults", "-q").err == ""
     assert run("encode", "FetchRequest", form, "-V", "11", "--defaults").err == ""

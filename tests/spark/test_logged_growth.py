@@ -213,7 +213,7 @@ def test_a_connection_that_is_not_kept_begins_anew_and_is_counted(
     with without_spark(1 << 30):
         path.write_bytes(b"\n".join(lines[:4]) + b"\n")
         _, notes = add_logs(path.parent, out)
-        assert notes[0].startswith("3 connections will start over in the next analysis")
+        assert notes[0].startswith("3 connections cannot continue in the next analysis")
         path.write_bytes(b"\n".join(lines) + b"\n")
         add_logs(path.parent, out)
     rows = output(out).table("connections").to_pylist()

@@ -89,7 +89,7 @@ def test_from_a_bucket_into_a_bucket_is_the_same_as_here(
     there = [f"{bucket}/day/*.pcapng", wrong]
     ran = run(*there, "--out", out, "--skip-unreadable", "--record-bytes")
     assert ran.returncode == 0, ran.stderr
-    assert f"1 file was unreadable and left out: {wrong}: neither pcap nor pcapng" in ran.stdout
+    assert f"1 file was left out as unreadable: {wrong}: neither pcap nor pcapng" in ran.stdout
     found = output(out)
     assert f"Tables: {found.where('tables')}\nReport: {found.where('report.html')}\n" in ran.stdout
     # The bucket contains nothing else.
@@ -151,7 +151,7 @@ def cut_off(file: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("change", "what"),
-    [(cut_off, "it changed after it was"), (Path.unlink, "it was removed after")],
+    [(cut_off, "the file changed after it was"), (Path.unlink, "the file was removed after")],
 )
 def test_a_file_that_changes_during_the_analysis_fails_it_in_a_sentence(
     spark: SparkSession,

@@ -218,14 +218,16 @@ def test_a_file_that_was_replaced_or_is_gone_is_refused(place: OutputDirectory) 
     place.write("data", b"before")
     one = source(place, "data")
     place.write("data", b"after!")
-    with pytest.raises(StorageError, match="data: cannot read: it changed after it was listed"):
+    with pytest.raises(
+        StorageError, match="data: cannot read: the file changed after it was listed"
+    ):
         one.open()
     one = source(place, "data")
     place.write("data", b"longer than before")
     with pytest.raises(StorageError, match="got 18 bytes of "):
         one.open()
     place.remove(["data"])
-    with pytest.raises(StorageError, match=r"it was removed after|No such file"):
+    with pytest.raises(StorageError, match=r"the file was removed after|No such file"):
         one.open()
 
 

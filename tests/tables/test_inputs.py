@@ -131,7 +131,7 @@ def test_an_object_that_is_replaced_after_the_survey_fails(
     with pytest.raises(StorageError, match="it changed after"):
         surveyed(asked)
     open_store(bucket).files.rm_file(f"{BUCKET}/replaced/{last.name}")
-    with pytest.raises(StorageError, match="it was removed after it was listed"):
+    with pytest.raises(StorageError, match="the file was removed after it was listed"):
         surveyed(replace(asked, skip_unreadable=True))
     assert survey.ranges
 
@@ -144,7 +144,7 @@ def test_a_file_here_that_is_gone_or_cut_off_fails(captures: list[Path], tmp_pat
     with pytest.raises(StorageError, match=r"a\.pcapng: cannot read: it changed after"):
         surveyed(asked)
     file.unlink()
-    with pytest.raises(StorageError, match="it was removed after it was listed"):
+    with pytest.raises(StorageError, match="the file was removed after it was listed"):
         surveyed(asked)
 
 

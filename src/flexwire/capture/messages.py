@@ -347,7 +347,7 @@ def _next(path: Path, number: int) -> str:
             with suppress(Skipped, UnreadablePacketError):
                 if read_segment(packet).payload:
                     return f"; packet {other} does"
-    return ", and no later packet does"
+    return ", nor does any later packet"
 
 
 def _segments(path: Path) -> Iterator[Segment]:

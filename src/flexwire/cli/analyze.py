@@ -172,8 +172,8 @@ def _properties(
     "--record-bytes",
     is_flag=True,
     help=(
-        "Also write the bytes of records into the message tables. By default, only the table "
-        "records contains these bytes."
+        "Also write the bytes of records into the message tables. By default, only the "
+        "records table contains these bytes."
     ),
 )
 @click.option(
@@ -211,7 +211,7 @@ def _properties(
     help=(
         "The largest ratio of inflated bytes in record batches to captured bytes; by default "
         "1024. If all batches together exceed this ratio, flexwire leaves out and counts each "
-        "batch that exceeds it."
+        "batch that exceeds the ratio."
     ),
 )
 @click.option(
@@ -220,9 +220,10 @@ def _properties(
     type=click.IntRange(min=32),
     callback=lambda _context, _option, value: None if value is None else value << 20,
     help=(
-        "How many MiB of captures one task decodes (range_bytes). By default, flexwire asks "
-        "Spark how many tasks can run at once, and chooses at most 512 MiB on a cluster. Set "
-        "this option if the number of executors changes during the run."
+        "How many MiB of captures one task decodes (range_bytes). By default, flexwire "
+        "chooses this size from the number of tasks that Spark can run at once. On a cluster, the "
+        "size is at most 512 MiB. Set this option if the number of executors changes during the "
+        "run."
     ),
 )
 @click.option(
@@ -260,12 +261,12 @@ def analyze(
     On a cluster, flexwire must be installed on all machines, and all machines must see the captures
     and OUT under the same paths. docs/cluster.md describes the setup.
 
-    With --port or --broker, only connections to these ports or brokers are Kafka. Otherwise, a
-    connection is Kafka if some of its bytes decode as Kafka. Other connections are only listed.
+    With --port or --broker, only connections to these ports or brokers count as Kafka. Otherwise, a
+    connection counts as Kafka if some bytes decode as Kafka. Other connections are only listed.
 
     A finished analysis replaces the whole earlier output in OUT. If an analysis fails, the earlier
-    output does not change. tables/_SUCCESS exists once the tables are complete. A local output is
-    readable only by you. In an object store, OUT/current.json contains the current path.
+    output does not change. tables/_SUCCESS exists once the tables are complete. Only you can read a
+    local output. In an object store, OUT/current.json contains the output's current path.
 
     With --append, each analysis adds its rows to the Delta or Iceberg tables in OUT, exactly once.
     OUT/ledger lists all analyses. The report in OUT/runs covers only this analysis's input.
@@ -378,7 +379,7 @@ def _print_summary(analysis: Analysis, out: str) -> None:
     if totals.skipped_packets:
         skipped = plural(totals.skipped_packets, "packet")
         print(
-            f"{skipped} skipped, because they are not TCP or cannot be read; the table packets "
+            f"{skipped} skipped, because they are not TCP or cannot be read; the packets table "
             "lists the reasons"
         )
     if analysis.facts.unreadable_files:
@@ -446,7 +447,7 @@ def _request_log_summary(logs: RequestLogFacts) -> str:
         (logs.refused, "refused, according to the brokers' own logs"),
         (logs.cut, "cut off after the header"),
         (logs.text, "in the old text format, which may not show all fields of the request"),
-        (logs.unused, "lines not used; the table packets lists the reasons"),
+        (logs.unused, "lines not used; the packets table lists the reasons"),
     ]
     counts_text = "".join(f"; {count:,} {description}" for count, description in counts if count)
     only = (
@@ -477,7 +478,7 @@ def _left_out(facts: Facts) -> str:
         "1 file was" if facts.unreadable_files == 1 else f"{facts.unreadable_files:,} files were"
     )
     more = "" if facts.unreadable_files == 1 else "; the report lists the others"
-    return f"{subject} unreadable and left out: {first.source}: {first.reason}{more}"
+    return f"{subject} left out as unreadable: {first.source}: {first.reason}{more}"
 
 
 def analysis_form(analysis: Analysis) -> dict[str, Any]:

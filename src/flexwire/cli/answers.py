@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     "--reset-plan",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the offsets that groups have committed to this file, as 'kafka-consumer-groups "
-    "--reset-offsets --from-file' reads them. Offsets that are unknown or pending in a "
-    "transaction are left out and counted. Only with group_offsets.",
+    help="Write the committed offsets of groups to this file, in the format that "
+    "'kafka-consumer-groups --reset-offsets --from-file' reads. Offsets that are unknown or "
+    "pending in a transaction are left out and counted. Only with group_offsets.",
 )
 @click.option(
     "--since",
@@ -96,7 +96,8 @@ def answers(
     docs/answers.md lists the NAMES. The default is all answers. If the analysis stored an answer,
     the command prints the stored answer. The command computes all other answers on Spark from the
     tables, and does not store them. With --labels, --since or --until, and for Delta and Iceberg
-    tables, it computes every answer. For Delta and Iceberg tables, it stores daily sums.
+    tables, the command computes every answer. For Delta and Iceberg tables, the command stores
+    daily sums.
     """
     from flexwire.answers.asking.results import ALL
     from flexwire.answers.asking.time_span import TimeSpan
@@ -184,13 +185,13 @@ def _write_plan(result: AnswerResult, file: Path, *, is_json: bool) -> None:
         return
     print_line(f"{file}: {plural(plan.offsets, 'offset')} of {plural(plan.groups, 'group')}.")
     print(
-        f"Left out: {plan.unknown:,} unknown, {plan.pending:,} pending in a transaction, "
+        f"Offsets left out: {plan.unknown:,} unknown, {plan.pending:,} pending in a transaction, "
         f"{plan.unwritable:,} of groups whose name contains a line break."
     )
     print_line(
         "Stop the members of these groups. Then run kafka-consumer-groups --reset-offsets "
-        f"--from-file {file} --all-groups --dry-run and count the rows that it prints, because "
-        "it exits with 0 even if a row fails. --execute sets the offsets."
+        f"--from-file {file} --all-groups --dry-run and count the rows in the output, because "
+        "this command exits with 0 even if a row fails. --execute sets the offsets."
     )
 
 

@@ -231,7 +231,7 @@ def _escaped(text: str) -> str:
 
 
 @click.group(
-    epilog="Exit codes: 0 clean, 1 failed, 2 usage, 100 findings.",
+    epilog="Exit codes: 0 success, 1 failure, 2 usage error, 100 findings.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @catalog_option

@@ -130,7 +130,8 @@ class _CallOptions:
 @click.option(
     "--any-version",
     is_flag=True,
-    help="Send the version of --version without asking the broker whether it offers that version.",
+    help="Send the version given by --version without first checking that the broker offers this "
+    "version.",
 )
 @click.option(
     "--to",
@@ -344,7 +345,7 @@ def _parse_line(line: bytes) -> dict[str, Any]:
     try:
         request = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"expected a request in JSON, got {short(line)}: {error}") from None
+        raise InputError(f"{short(line)} is not a request in JSON: {error}") from None
     if not isinstance(request, dict) or not isinstance(request.get("message"), str):
         raise InputError(f'expected {{"message": …, "body": …}}, got {short(request)}')
     if unknown := request.keys() - _LINE_KEYS:

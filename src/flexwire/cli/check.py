@@ -30,10 +30,10 @@ _OPTIONS = (
         "mode",
         type=click.Choice(["strict", "legacy", "kip", "draft"]),
         help=(
-            "The specs to accept: specs that Kafka's generator reads (strict), specs from old "
-            "releases too (legacy), specs as in KIP-482 (kip), or as in the first draft of "
-            "KIP-482 (draft). The default is the mode in the configuration, or strict if the "
-            "configuration does not set a mode."
+            "Which specs to accept: specs that Kafka's generator reads (strict), also specs from "
+            "old releases (legacy), specs that follow KIP-482 (kip), or specs that follow the "
+            "first draft of KIP-482 (draft). The default is the mode in the configuration, or "
+            "strict if the configuration does not set a mode."
         ),
     ),
     click.option(

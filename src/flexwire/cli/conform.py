@@ -72,7 +72,7 @@ class ConformanceFormat(StrEnum):
     help="Also send requests that change something. These requests use only a topic, groups and "
     "a transactional id with new names, which the run creates itself. The topic and the groups "
     "are removed afterwards, even if the run is interrupted. If the cluster has never had a "
-    "group or a transaction, these requests make it create its internal topics.",
+    "group or a transaction, these requests make the cluster create its internal topics.",
 )
 @click.option(
     "--disposable",
@@ -117,8 +117,8 @@ class ConformanceFormat(StrEnum):
     metavar="HOST:PORT",
     help=(
         "Also send the same requests to a second broker, for example Apache Kafka. The "
-        "result shows the second broker's response next to each deviation, and where the two "
-        "brokers differ."
+        "result shows the second broker's response next to each deviation, and the differences "
+        "between the two brokers."
     ),
 )
 @click.option(
@@ -167,13 +167,13 @@ def conform(
     offers. For each version, the command sends a plain request, a request with unknown tagged
     fields, a request without a client id, a request with empty lists and a request with long lists.
     The command also sends requests in the versions just below and just above the offered versions.
-    Without --write, it sends only requests that change nothing and that ask about names that do not
-    exist. --dry-run lists these requests.
+    Without --write, the command sends only requests that change nothing. These requests ask about
+    names that do not exist. --dry-run lists the requests.
 
     The command checks the bytes of each response: the correlation id, the header version, the
-    fields, the end, and the names that the request asked about. An error code is not a deviation.
-    If a response reports a missing permission or a disabled feature, the rest is not checked. Exits
-    with 100 if the broker breaks a rule. --against does not affect the exit code.
+    fields, the end of the response, and the requested names. An error code is not a deviation. If a
+    response reports a missing permission or a disabled feature, the rest is not checked. Exits with
+    100 if the broker breaks a rule. --against does not affect the exit code.
     """
     if against_config is not None and against is None:
         raise click.UsageError("--against-config needs --against")

@@ -95,7 +95,9 @@ def slip_in_hex(text: str) -> str | None:
         line, column = begin.count("\n", 0, at) + 1, at - begin.rfind("\n", 0, at)
         return f"{wrong[0][0]!r} in line {line}, column {column}, is not a hex digit"
     is_whole = len(text) == len(begin)
-    return f"it has an odd number of hex digits, {digits}" if is_whole and digits % 2 else None
+    return (
+        f"the text has an odd number of hex digits, {digits}" if is_whole and digits % 2 else None
+    )
 
 
 def _plain(text: str) -> bytes | None:

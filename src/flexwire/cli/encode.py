@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 @click.option(
     "--defaults",
     is_flag=True,
-    help="Fields that are missing from JSON get the default from the spec.",
+    help="Set fields that are missing from the JSON to their defaults in the spec.",
 )
 @format_option
 @takes_standard_input("source", specs=spec_name)
@@ -87,7 +87,10 @@ def encode(
     lost = dict.fromkeys(_left_out(value, message_class.definition.schema(number)))
     if lost:
         names = " and ".join([", ".join([*lost][:-1]), [*lost][-1]] if len(lost) > 1 else lost)
-        note(f"version {number} does not contain {names}; the spec permits this omission")
+        note(
+            f"version {number} does not contain {names}, so this data was left out; the spec "
+            "permits this"
+        )
     if output is Format.JSON:
         form = {
             "message": message_class.entry.name,

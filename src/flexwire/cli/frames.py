@@ -133,7 +133,7 @@ _OPTIONS = (
         "--api",
         metavar="API",
         help="The frame is a response of this API (a name such as Metadata, or an api key), in "
-        "the version that --version gives.",
+        "the version given by --version.",
     ),
     click.option(
         "--request",
@@ -147,8 +147,8 @@ _OPTIONS = (
         "--no-length",
         is_flag=True,
         help=(
-            "The frame has no length before its header. By default, flexwire detects whether "
-            "there is a length."
+            "The frame has no length before its header. By default, flexwire detects whether the "
+            "frame begins with a length."
         ),
     ),
     click.option(
@@ -156,8 +156,8 @@ _OPTIONS = (
         type=click.IntRange(min=1),
         metavar="N",
         help=(
-            "DATA is a pcap or pcapng file; show the frames that end in packet N, counted as in "
-            "Wireshark. Credentials are withheld."
+            "Show the frames that end in packet N of DATA, which is a pcap or pcapng file. N is "
+            "the packet number in Wireshark. Credentials are withheld."
         ),
     ),
 )

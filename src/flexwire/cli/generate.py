@@ -52,8 +52,8 @@ _NAME_LETTERS: Final = 16
     "--hostile",
     is_flag=True,
     help=(
-        "Damage each message in one place: cut it off, or write a wrong length, a null, a varint "
-        "that is too long, repeated tags, a flipped bit or another version."
+        "Damage each message in one place, for example with a missing end, a wrong length, a null, "
+        "a varint that is too long, repeated tags, a flipped bit or another version."
     ),
 )
 @click.option(
@@ -102,9 +102,9 @@ def generate(
 
     A valid message has random values in every field, and unknown tagged fields. Each line of JSON
     contains the message, the version, the bytes as hex, and the JSON form as body. With --frame,
-    the line also contains the header. With --hostile, the line contains a description of the damage
-    instead of body and header, and the error from flexwire's strict decoder. The error is null if
-    the decoder accepts the bytes.
+    the line also contains the header. With --hostile, the line contains no body and no header.
+    Instead, the line contains a description of the damage, and the error from flexwire's strict
+    decoder. The error is null if the decoder accepts the bytes.
     """
     from flexwire.atomic_files import write_together
     from flexwire.facts.units import plural

@@ -42,7 +42,8 @@ _INTRODUCTION = """
 or one message without an API. For each message, the page lists:
 
 - its versions, which of them are flexible, and the header version of each;
-- the versions in each release; brokers of the newest release accept only the versions listed there;
+- the versions in each release; brokers of the newest release accept only the versions listed for
+  that release;
 - the releases in which the layout or the field names differ from those in the newest release that
   has the version; to use such a layout, give the release: `flexwire.message(name, release)`;
 - its structures with their fields. A structure is a class inside the message's class:

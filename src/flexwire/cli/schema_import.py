@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--fresh",
     is_flag=True,
-    help="Make a catalog from the sources only, without the releases of an existing catalog.",
+    help="Create a catalog from the sources only, without the releases of an existing catalog.",
 )
 @click.option(
     "--preview",

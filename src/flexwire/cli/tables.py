@@ -69,8 +69,8 @@ def retain(*, out: str, days: int, dry_run: bool, output: Format) -> None:
     connections is kept too. Captures that were added earlier still count as known, so no later
     analysis adds them again. Reports are kept.
 
-    The command first prints everything that it removes. Days later, 'flexwire tables vacuum'
-    deletes the files.
+    The command first prints everything that it removes. The files remain until you run 'flexwire
+    tables vacuum', which deletes files that no table has used for a week.
     """
     from datetime import UTC, datetime, timedelta
 
@@ -137,7 +137,7 @@ def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
     """Delete files in OUT that its tables no longer use.
 
     OUT is an output of analyze --tables delta or iceberg. Unused files were joined, were removed by
-    retain or by a new analysis, or were left over by killed processes. The command also deletes
+    retain or by a new analysis, or were left behind by killed processes. The command also deletes
     daily sums that newer sums have replaced, and the sums of days that are no longer in the tables.
     The command first prints everything that it removes. Afterwards, old versions of the tables can
     no longer be read. For Iceberg, the snapshots expire.

@@ -121,15 +121,15 @@ _FIELD_OPTIONS = {
         click.option(
             "--listen-certificate",
             type=_FILE,
-            help="The certificate chain that the tap shows to clients, in PEM. The file must "
+            help="The certificate chain that the tap sends to clients, in PEM. The file must "
             "also contain the key, unless --listen-key gives another file.",
         ),
         click.option("--listen-key", type=_FILE, help="The key of --listen-certificate, in PEM."),
         click.option(
             "--listen-key-password-file",
             type=_FILE,
-            help=f"The file with that key's password, unless ${_PASSWORDS['listen']} contains "
-            "the password.",
+            help=f"The file with the password of --listen-key, unless ${_PASSWORDS['listen']} "
+            "contains the password.",
         ),
         click.option(
             "--listen-ca",
@@ -142,7 +142,8 @@ _FIELD_OPTIONS = {
             type=click.Choice(["none", "requested", "required"]),
             default="none",
             show_default=True,
-            help="Whether the tap asks clients for a certificate, as Kafka's ssl.client.auth does.",
+            help="Whether the tap asks clients for a certificate. The values have the same "
+            "meaning as in Kafka's ssl.client.auth.",
         ),
         click.option(
             "--throwaway-ca",
@@ -159,7 +160,7 @@ _FIELD_OPTIONS = {
         click.option(
             "--upstream-certificate",
             type=_FILE,
-            help="The certificate that the tap shows to brokers; see --as-one-principal.",
+            help="The certificate that the tap sends to brokers; see --as-one-principal.",
         ),
         click.option(
             "--upstream-key", type=_FILE, help="The key of --upstream-certificate, in PEM."
@@ -167,8 +168,8 @@ _FIELD_OPTIONS = {
         click.option(
             "--upstream-key-password-file",
             type=_FILE,
-            help=f"The file with that key's password, unless ${_PASSWORDS['upstream']} contains "
-            "the password.",
+            help=f"The file with the password of --upstream-key, unless ${_PASSWORDS['upstream']} "
+            "contains the password.",
         ),
         click.option(
             "--upstream-name",
@@ -197,9 +198,10 @@ _FIELD_OPTIONS = {
         click.option(
             "--pretend",
             metavar="RELEASE",
-            help="Rehearse an upgrade to this release, such as 4.4. The tap offers clients the "
-            "versions of this release that the brokers also have. With --only-client-id, the tap "
-            "does this only for these clients. docs/rehearse.md describes how clients may react.",
+            help="Rehearse an upgrade to this release, such as 4.4. The tap offers clients only "
+            "the versions that both this release and the brokers support. With --only-client-id, "
+            "the rehearsal affects only clients with this id. docs/rehearse.md describes how "
+            "clients may react.",
         ),
         click.option(
             "--share",
@@ -476,7 +478,7 @@ def _tell(counts: TapStatistics, out: Path, output: Format) -> None:
             f"the capture is incomplete: {counts.capture_failures:,} frames are missing, "
             f"{counts.shortened_frames:,} frames are cut off (--hold-mib), "
             f"{counts.not_captured:,} connections were refused, and {counts.unended:,} "
-            "connections are not captured to their end; the log contains the reasons",
+            "connections were not captured until they closed; see the log for the reasons",
             source=str(out),
         )
 

@@ -80,7 +80,7 @@ def latest_version(api_key: int, offered: Mapping[int, Versions], broker: str) -
         return usable.highest
     name = api_name(api_key)
     if api_key not in offered:
-        raise CallError(f"{broker} does not offer {name}: it is not among its ApiVersions")
+        raise CallError(f"{broker} does not offer {name}: the ApiVersions response lacks this API")
     raise CallError(
         f"{broker} offers {name} {offered[api_key]}, but flexwire knows none of these versions"
     )

@@ -289,7 +289,10 @@ def _keys(settings: dict[str, str]) -> Store | None:
 def _store(settings: dict[str, str], prefix: str, inline: str) -> Store | None:
     location = settings.get(f"{prefix}.location") or None
     if inline and location:
-        raise ClientConfigError(f"{prefix}.location: the properties also contain PEM; use only one")
+        raise ClientConfigError(
+            f"{prefix}.location: the properties also contain PEM text; remove the location or the "
+            "PEM text"
+        )
     if not inline and location is None:
         return None
     kind = settings[f"{prefix}.type"].strip()

@@ -121,7 +121,8 @@ DANGERS: Final = {
         lambda body: not body.topics,
     ),
     "InitProducerId": Danger(
-        "the producer that uses this transactional id is fenced, and its transaction aborted",
+        "the broker fences the producer that uses this transactional id, and aborts the "
+        "transaction",
         lambda body: bool(body.transactional_id),
     ),
     "JoinGroup": Danger("the request joins the group, which then rebalances"),

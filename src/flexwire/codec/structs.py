@@ -233,7 +233,7 @@ class ClassBuilder:
                 self.sizes[struct] += self.sizes[field.type.name]
                 if self.sizes[struct] > _MOST_BY_DEFAULT:
                     raise SpecError(
-                        f"by default, {struct} contains over {_MOST_BY_DEFAULT} structures",
+                        f"a default {struct} contains more than {_MOST_BY_DEFAULT} structures",
                         source=self.source,
                     )
                 return (field.attribute, Any, msgspec.field(default_factory=inner))

@@ -216,7 +216,7 @@ def _received(result: CaseResult) -> str:
 def remark_lines(run: ConformanceRun) -> Iterator[str]:
     """Yield a line for each quirk, and for each reason why cases were not judged or not sent."""
     for verdict, words in (
-        (CaseVerdict.QUIRK, "as Kafka, a quirk"),
+        (CaseVerdict.QUIRK, "as Kafka (a known quirk of Kafka)"),
         (CaseVerdict.NOT_JUDGED, "not judged"),
         (CaseVerdict.AS_KAFKA, "remark"),
     ):
@@ -239,7 +239,7 @@ def _unasked_summary(unasked: Sequence[Unasked]) -> Iterator[str]:
         names = {entry.api_name or f"api key {entry.api_key}" for entry in unasked}
         reasons = {entry.reason for entry in unasked}
         why = "--dry-run says why" if len(reasons) > 1 else next(iter(reasons))
-        yield f"not asked: {plural(len(names), 'API')}, completely or in part; {why}"
+        yield f"not tested, or tested only in part: {plural(len(names), 'API')}; {why}"
 
 
 def plan_text(plan: CasePlan, address: str) -> str:

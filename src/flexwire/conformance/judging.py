@@ -79,7 +79,7 @@ class CaseVerdict(Enum):
     """The verdict about a case."""
 
     AS_KAFKA = "as Kafka"
-    QUIRK = "as Kafka, a quirk"
+    QUIRK = "as Kafka (a known quirk of Kafka)"
     DIFFERS = "differs"
     DEVIATES = "deviates"
     NOT_JUDGED = "not judged"

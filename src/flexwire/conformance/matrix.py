@@ -29,9 +29,9 @@ CELLS: Final = {
 
 LEGEND: Final = {
     "-": "not judged",
-    "quirk": "like Apache Kafka, but against a rule",
+    "quirk": "the broker breaks a rule in the same way as Apache Kafka",
     "differs": "Apache Kafka accepts a request that this broker refuses",
-    "DEVIATES": "breaks a rule; see below",
+    "DEVIATES": "the broker breaks a rule; see below",
     "not asked": "only one of the two brokers offers this version",
 }
 """The meanings of the words in the matrix."""

@@ -42,13 +42,15 @@ _ALERT: Final = 21
 _TLS_MAJOR, _TLS_MINORS = 3, range(5)
 _TLS_ADVICE: Final = (
     "If a broker logs this, a client speaks TLS to a listener without TLS: set the client's "
-    "security.protocol to PLAINTEXT or SASL_PLAINTEXT, or point it at the port of the TLS "
-    "listener. If a client logs this, the client expects plaintext from a TLS listener: set its "
-    "security.protocol to SSL or SASL_SSL, or point it at the port of the plaintext listener."
+    "security.protocol to PLAINTEXT or SASL_PLAINTEXT, or point the client at the port of the TLS "
+    "listener. If a client logs this, the client expects plaintext from a TLS listener: set the "
+    "client's security.protocol to SSL or SASL_SSL, or point the client at the port of the "
+    "plaintext listener."
 )
 _ALERT_ADVICE: Final = (
-    "If a client logs this, it speaks plaintext to a TLS listener: set its security.protocol to "
-    "SSL or SASL_SSL, or point it at the port of the plaintext listener. If a broker logs this, "
+    "If a client logs this, the client speaks plaintext to a TLS listener: set the client's "
+    "security.protocol to SSL or SASL_SSL, or point the client at the port of the plaintext "
+    "listener. If a broker logs this, "
     "a TLS client refuses the bytes that a listener without TLS sends."
 )
 _HTTP_REQUEST: Final = (
@@ -189,13 +191,13 @@ def _text(first: bytes) -> FirstBytes | None:
             f"{meaning[0]}, if librdkafka reports the size (after subtracting 4)", meaning[1]
         )
     if all(byte in _PRINTABLE for byte in first):
-        return FirstBytes("text that begins no protocol known to flexwire", _OTHER)
+        return FirstBytes("text that does not begin any protocol known to flexwire", _OTHER)
     return None
 
 
 def _binary(first: bytes) -> FirstBytes | None:
     if first[0] == _MQTT_CONNECT and first[2:] == b"\x00\x04":
-        return FirstBytes("the CONNECT of an MQTT client", _OTHER)
+        return FirstBytes("the CONNECT packet of an MQTT client", _OTHER)
     return None
 
 
@@ -212,7 +214,7 @@ def _length(first: bytes) -> FirstBytes:
     size = int.from_bytes(first, "big", signed=True)
     key, version = (int.from_bytes(first[at : at + 2], "big") for at in (0, 2))
     if size < 0 or size > SENT_FRAME_LIMIT:
-        what = f"the beginning of no known protocol; read as a length, {size:,} bytes"
+        what = f"not the beginning of a known protocol; as a frame length, {size:,} bytes"
         return FirstBytes(what, _STRANGE)
     what = f"the length of a frame of {size:,} bytes"
     if (other := _doubtful(first)) is not None:
@@ -226,6 +228,6 @@ def _length(first: bytes) -> FirstBytes:
         advice += (
             f" If nobody sent a frame of this size, the four bytes begin the header of a "
             f"{request_name(key, version)} "
-            f"v{version} without a length before it."
+            f"v{version}, and the length before the header is missing."
         )
     return FirstBytes(what, advice, is_length=True)

@@ -89,8 +89,8 @@ def request_header_version(
         return header
     if header == 0:
         raise UnknownMessageError(
-            "KIP-482 defines no number for a header without a client id, but api key "
-            f"{api_key} v{version} has this header"
+            f"api key {api_key} v{version} has a header without a client id, and KIP-482 defines "
+            "no header version for such a header"
         )
     return int(version in _flexible_versions(api_key, MessageType.REQUEST))
 

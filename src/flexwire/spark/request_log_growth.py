@@ -221,8 +221,8 @@ class SeenConnections:
 def _forgotten_note(count: int) -> tuple[str, ...]:
     if not count:
         return ()
-    text = f"{plural(count, 'connection')} will start over in the next analysis"
-    return (f"{text}: at most {MOST_CONTINUED:,} connections can continue.",)
+    text = f"{plural(count, 'connection')} cannot continue in the next analysis"
+    return (f"{text}: the maximum is {MOST_CONTINUED:,} connections.",)
 
 
 def grow_request_logs(

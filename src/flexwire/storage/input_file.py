@@ -211,7 +211,7 @@ class SeekableRange(io.RawIOBase):
 
 
 _BUFFER: Final = 1 << 20
-_GONE: Final = "it was removed after it was listed, or only the driver can see it"
+_GONE: Final = "the file was removed after it was listed, or only the driver can see the file"
 _GROWING: Final = {"", "hdfs"}  # In an object store, every change creates another file.
 
 
@@ -322,7 +322,7 @@ class InputFile:
             return
         if not (grows and size > self.size):
             raise self._error(
-                f"it changed after it was listed: expected {self.size} bytes of version "
+                f"the file changed after it was listed: expected {self.size} bytes of version "
                 f"{self.version}, got {size} bytes of version {version}"
             )
 

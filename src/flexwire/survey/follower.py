@@ -359,8 +359,8 @@ class CaptureFollower:
 
 
 SAMPLED: Final = (
-    "the file states that it contains only a part of the traffic: set acceptSampled to true to "
-    "read it, and remember that all counts cover only this part"
+    "the file states that it contains only a part of the traffic; to read the file, set "
+    "acceptSampled to true (all counts then cover only this part)"
 )
 """The reason why a capture of only a part of the traffic is not read by default."""
 

@@ -198,11 +198,12 @@ def read_capture(
 STATE: Final = "state"
 """The name of the saved state in the directory of a run."""
 _LATE: Final = (
-    "these captures are older than the end of the captures in the tables, so the new captures "
-    "were analyzed separately"
+    "these captures contain packets from before the end of the previous analysis, so the new "
+    "captures were analyzed separately"
 )
 _LOST: Final = (
-    "the state of the previous analysis cannot be used ({}), so its open connections were cut"
+    "the state of the previous analysis cannot be used ({}), so connections that were open at its "
+    "end are not continued"
 )
 
 

@@ -83,7 +83,7 @@ LOG_BATCHES = (
                              "be read",
            "if the batch and its records can be read"),
     Column("outcome", _STRING,
-           'the end of the transaction of the records: "committed", "aborted", "open" if the log '
+           'how the transaction of the records ended: "committed", "aborted", "open" if the log '
            'ends before the transaction, "not known" if the evidence is damaged',
            f"{_DAMAGE}; for records outside transactions, or for control batches"),
 )  # fmt: skip

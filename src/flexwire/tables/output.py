@@ -240,8 +240,8 @@ def published(out: OutputDirectory) -> OutputDirectory:
         return out.child(f"{RUNS}/{run}")
     if out.path is None and not out.exists(f"{_TABLES}/{SUCCESS}"):
         raise FlexwireError(
-            f"there is no complete analysis in {out}, because {CURRENT} is missing: no "
-            "analysis was made, or it was killed, or it is still running"
+            f"there is no complete analysis in {out}: {CURRENT} is missing. Either no analysis was "
+            "started, or the analysis was killed or is still running"
         )
     check_finished(out.child(_TABLES))
     return out

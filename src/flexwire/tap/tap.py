@@ -244,8 +244,8 @@ class Tap:
             raise TapError(f"cannot rehearse {plan.release}: {error}") from error
         missing = missing_apis(plan.release, offered)
         _LOG.info(
-            "rehearsing %s: clients see only versions that %s supports too. Features remain as "
-            "finalized by the cluster. Not rehearsed: %s",
+            "rehearsing %s: clients see only versions that %s supports too. The finalized "
+            "features do not change. Not rehearsed: %s",
             plan.release,
             upstream,
             ", ".join(missing) or "no API",

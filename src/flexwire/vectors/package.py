@@ -53,7 +53,9 @@ class Vector(
 ):
     """The bytes of a message, a header or record batches, with the result of Apache Kafka."""
 
-    case: Annotated[str, Meta(description="The name of the case. It is stable between packages.")]
+    case: Annotated[
+        str, Meta(description="The name of the case, which does not change between packages.")
+    ]
     expected: Annotated[
         Expected,
         Meta(

@@ -46,7 +46,7 @@ NOTHING: Final = (
     "the connection ended within the handshake, or the key logs contain another connection's secret"
 )
 RENEGOTIATED: Final = (
-    "the connection was renegotiated (TLS 1.2), and the data after that is not decrypted"
+    "the connection was renegotiated (TLS 1.2); data after the renegotiation is not decrypted"
 )
 
 
@@ -83,7 +83,9 @@ class _HandshakeMessages:
             kind, size = self._held[0], MESSAGE_HEAD + int.from_bytes(self._held[1:4])
             is_read = kind in {CLIENT_HELLO, SERVER_HELLO}
             if is_read and size > _MOST_HELLO:
-                raise BrokenError(f"a Hello message declares {size:,} bytes, which is too long")
+                raise BrokenError(
+                    f"a Hello message declares {size:,} bytes, more than the limit of 65,536"
+                )
             if is_read and size > len(self._held):
                 break
             messages.append((kind, bytes(self._held[MESSAGE_HEAD:size]) if is_read else b""))

@@ -114,8 +114,8 @@ class FramesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_
     connection: Annotated[
         _Name | None,
         Meta(
-            description="Only frames of this connection. Give the connection in the form that "
-            "the tool frames prints."
+            description="Only frames of this connection. Write the connection as the frames "
+            "tool prints it."
         ),
     ] = None
     apis: Annotated[

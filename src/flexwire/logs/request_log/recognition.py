@@ -92,7 +92,8 @@ def log_file(source: InputFile, number: int) -> RequestLogFile | None:
     if recognised is None:
         if is_broker_log(source.name.rpartition("/")[2]):
             reason = (
-                "it has the name of a broker's log, but does not begin with lines of such a log"
+                "the file has the name of a broker's log, but does not begin with lines of such a "
+                "log"
             )
             raise CaptureError(reason, source=source.name)
         return None

@@ -51,7 +51,7 @@ class FixedWidth(Convention):
 
     name = "kip-1308"
     rank = 60
-    in_bulk = BulkCondition("size in (1, 2, 4, 8)", "if the values are as wide as a number")
+    in_bulk = BulkCondition("size in (1, 2, 4, 8)", "if the values have 1, 2, 4 or 8 bytes")
 
     def __init__(self, types: Mapping[str, str] | None = None) -> None:
         self.types = dict(types or {})

@@ -55,7 +55,7 @@ class Utf8(Convention):
         if key == "traceparent" and _TRACEPARENT.fullmatch(value):
             return HeaderEvidence(key, 2, "has the form of W3C Trace Context")
         if key in _TRACING:
-            return HeaderEvidence(key, 2, "is a header of distributed tracing")
+            return HeaderEvidence(key, 2, "is a header used for distributed tracing")
         if _CLOUDEVENTS.fullmatch(key):
             return HeaderEvidence(key, 2, "has the name of a CloudEvents attribute")
         return HeaderEvidence(key, 1, f"{len(value)} characters of text") if data else None

@@ -84,7 +84,10 @@ class _NotRead:
     """A table from which no sums are computed. Reading this table would be a mistake."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise AssertionError(f"an answer read {name} from a table that its sums do not list")
+        raise AssertionError(
+            f"an answer read {name} from a table that the answer does not declare for its daily "
+            "sums"
+        )
 
 
 @dataclass(frozen=True)

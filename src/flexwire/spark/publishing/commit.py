@@ -166,8 +166,8 @@ def _warn_of_missing_kernels(committed: list[CommittedTask[Any]]) -> None:
     without = sum(not task.has_kernels for task in committed)
     if without:
         _LOGGER.warning(
-            "%d of %d tasks ran without kernels, which takes many times as long; to see why, run "
-            "`flexwire warmup` with the Python of the tasks on a machine of the cluster",
+            "%d of %d tasks ran without kernels, and were therefore many times slower; to see why, "
+            "run `flexwire warmup` with the Python of the tasks on a machine of the cluster",
             without,
             len(committed),
         )

@@ -205,10 +205,10 @@ class Lease:
         content = self._content(entry)
         if content == _UNKNOWN:
             return FlexwireError(
-                f"{where} is no lease that this release of flexwire can read, but it may be the "
-                "lease of another release; wait until no other run writes to this output, or "
-                f"choose another --out. If the lease is not renewed, runs ignore it after {until} "
-                "(the store's clock)"
+                f"this release of flexwire cannot read the lease {where}, which another release "
+                "may have written; wait until no other run writes to this output, or choose "
+                "another --out. If the lease is not renewed, runs ignore the lease after "
+                f"{until} (the store's clock)"
             )
         since = content.since or _text(entry.modified)
         return FlexwireError(

@@ -56,7 +56,7 @@ def newest_sentence(counts: NewestRequests) -> str:
     part = 100 * counts.at_newest / counts.requests
     return (
         f"{counts.at_newest:,} of {counts.requests:,} requests ({part:.1f} %) use the newest "
-        "version: only their senders benefit from newer ones"
+        "version: only the senders of these requests benefit from newer versions"
     )
 
 
@@ -225,7 +225,10 @@ def to_text(meter: CostMeter, question: str, *, width: int, whole: bool) -> str:
         ("by API", _apis(rows)),
         ("fields that change", _fields(rows)),
         (
-            "newly tagged fields: how often they are set, and the share below which tagging saves",
+            (
+                "newly tagged fields: how often they are set, and up to which share tagging saves "
+                "bytes"
+            ),
             _tagged(rows),
         ),
         (f"dropped by the change, from {losing:,} messages", _dropped(rows)),

@@ -84,7 +84,7 @@ def _lint_directory(
                 _finding(
                     message.text,
                     _UNUSED,
-                    f"no finding of {comment.rule} here; remove the comment",
+                    f"{comment.rule} finds nothing here; remove the comment",
                     comment.at,
                 )
                 for comment in islice(allowed[message].unused(), MOST_PROBLEMS)

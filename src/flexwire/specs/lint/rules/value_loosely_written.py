@@ -52,7 +52,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
                 continue
             if value.kind is not kind or (key in {"tag", "apiKey"} and not _whole(value.text)):
                 at = message.text.position(value.offset)
-                yield at, f"{key!r} must be {kind.value}, but this is {value.kind.value}"
+                yield at, f"{key!r} must be {kind.value}, got {value.kind.value}"
 
 
 def _whole(text: str) -> bool:

@@ -161,8 +161,8 @@ def records_dump(
 
     The command shows the header of each batch and checks its crc. With --deep it also shows every
     record, cut to one line on a terminal. The command compares a log with its indexes. If a file is
-    damaged, the command reports the damage, continues after it, and exits with 100. In the
-    cluster's metadata, it withholds and counts credentials, and records that do not decode.
+    damaged, the command reports the damage, continues after it, and exits with 100. For the
+    cluster's metadata, the output shows only the number of credentials and of undecodable records.
     """
     from flexwire.protocol.internal_topics import InternalTopic
     from flexwire.schema.catalog import catalog

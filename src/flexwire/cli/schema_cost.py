@@ -59,9 +59,9 @@ _BUNDLED = "the bundled specs"
     default="sent",
     show_default=True,
     help=(
-        "Which versions to compare: the version that was sent on both sides (sent), the newest "
-        "version of each side (newest), or the version that was sent with the newest version "
-        "(upgrade)."
+        "Which versions to compare: the version of the captured message in both specs (sent), the "
+        "newest version in each of the two specs (newest), or the version of the captured message "
+        "before the change and the newest version after the change (upgrade)."
     ),
 )
 @click.option(
@@ -71,7 +71,7 @@ _BUNDLED = "the bundled specs"
     type=click.Choice(["strict", "legacy", "kip", "draft"]),
     default="strict",
     show_default=True,
-    help="The specs to accept, as in 'schema breaking'.",
+    help="Which specs to accept, as in 'schema breaking'.",
 )
 @click.option("--all", "whole", is_flag=True, help="Print every line of each table.")
 @click.option(

@@ -32,8 +32,9 @@ def schema_lint(
     """Report everything that is wrong with message specs.
 
     PATH is a file, a directory, a jar (kafka-clients contains the specs of its release), REV:PATH
-    (a path in a git revision), or - for standard input. With --use, only the given rules run. The
-    default is DEFAULT: all rules except PEDANTIC. Exits with 100 if there are findings.
+    (a path in a git revision), or - for standard input. With --use, only the given rules run.
+    Without --use, the category DEFAULT runs: all rules except those in PEDANTIC. Exits with 100 if
+    there are findings.
     """
     from flexwire.schema.sources import RELEASE, read_sources
     from flexwire.specs.lint.config import LINT, ConfigError

@@ -30,9 +30,9 @@ def compact(*, out: str, dry_run: bool, output: Format) -> None:
     """Join the small files of the tables in OUT.
 
     OUT is an output of analyze --tables delta. In each table, the files of one day become one file,
-    or several of 128 MiB. The last day is joined once it has at least eight files, and an earlier
-    day once it has at least two. The rows do not change. vacuum removes the old files later.
-    Iceberg tables are compacted by an engine such as Spark; the command prints how.
+    or several files of 128 MiB. The last day is joined once it has at least eight files, and an
+    earlier day once it has at least two. The rows do not change. vacuum removes the old files
+    later. Iceberg tables are compacted by an engine such as Spark; the command prints how.
 
     Each line of the output describes the files that are joined next. If the command is killed, no
     row is lost or repeated; run the command again.
@@ -65,9 +65,9 @@ def retain(*, out: str, days: int, dry_run: bool, output: Format) -> None:
     """Remove old days from the tables in OUT.
 
     OUT is an output of analyze --tables delta or iceberg. Tables without days (packets, audit and
-    the tables of logs) do not change. If a connection had traffic in the kept days, its row in
-    connections is kept too. Captures that were added earlier still count as known, so no later
-    analysis adds them again. Reports are kept.
+    the tables of logs) do not change. If a connection had traffic in the kept days, the table
+    'connections' also keeps its row. Captures that were added earlier still count as known, so no
+    later analysis adds them again. Reports are kept.
 
     The command first prints everything that it removes. The files remain until you run 'flexwire
     tables vacuum', which deletes files that no table has used for a week.
@@ -136,11 +136,11 @@ def undo(*, out: str, analysis: str, dry_run: bool, output: Format) -> None:
 def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
     """Delete files in OUT that its tables no longer use.
 
-    OUT is an output of analyze --tables delta or iceberg. Unused files were joined, were removed by
-    retain or by a new analysis, or were left behind by killed processes. The command also deletes
-    daily sums that newer sums have replaced, and the sums of days that are no longer in the tables.
-    The command first prints everything that it removes. Afterwards, old versions of the tables can
-    no longer be read. For Iceberg, the snapshots expire.
+    OUT is an output of analyze --tables delta or iceberg. A file is unused if it was joined, if
+    retain or a new analysis removed it, or if a killed process left it behind. The command also
+    deletes daily sums that newer sums have replaced, and the sums of days that are no longer in the
+    tables. The command first prints everything that it removes. Afterwards, old versions of the
+    tables can no longer be read. For Iceberg, the snapshots expire.
     """
     from flexwire.spark.delta.grown import old_sums
     from flexwire.spark.delta.staging import upkeep_lock

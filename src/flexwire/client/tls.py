@@ -114,8 +114,8 @@ _WORDS: Final = {
     "TLSV1_ALERT_PROTOCOL_VERSION": "the other side does not accept TLS 1.2 or later",
     "NO_SHARED_CIPHER": "the two sides have no cipher in common",
     "SSLV3_ALERT_HANDSHAKE_FAILURE": (
-        "the other side refused the handshake: the two sides have no cipher in common, or it "
-        "requires a certificate"
+        "the other side refused the handshake: the two sides have no cipher in common, or the "
+        "other side requires a certificate"
     ),
     "TLSV1_ALERT_UNKNOWN_CA": "the other side does not trust the issuer of our certificate",
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": (
@@ -123,7 +123,7 @@ _WORDS: Final = {
         "its names"
     ),
     "SSLV3_ALERT_BAD_CERTIFICATE": (
-        "the other side does not accept our certificate, or it requires a certificate and none "
+        "the other side does not accept our certificate, or requires a certificate although none "
         "was given"
     ),
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "our certificate has expired",

@@ -114,7 +114,7 @@ def check_files(survey: Survey, request: AnalysisRequest, *, remedy: str, to_acc
     sampled = CaptureMarks.of(survey.marks).sampled
     if sampled and not request.takes_sampled:
         (note, *_) = sampled_notes(sampled)
-        raise CaptureError(f"{note} To read them anyway, {to_accept}.")
+        raise CaptureError(f"{note} To read these captures anyway, {to_accept}.")
 
 
 def analysis_notes(facts: Facts) -> tuple[str, ...]:

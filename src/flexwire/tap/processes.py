@@ -183,7 +183,7 @@ class ProcessRunner:
                 for worker in running:
                     await worker.gone.wait()
         except TimeoutError:
-            log.error("a process of the tap did not end in %g seconds", _CLOSE_SECONDS)  # noqa: TRY400  # the message is enough
+            log.error("a process of the tap did not end within %g seconds", _CLOSE_SECONDS)  # noqa: TRY400  # the message is enough
         finally:
             for worker in running:
                 if not worker.gone.is_set():

@@ -42,11 +42,11 @@ class BytesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_f
     ] = None
     file: Annotated[
         _Name | None,
-        Meta(description="A file below the root: a capture, or the bytes, raw or as text."),
+        Meta(description="A file below the root: a capture, raw bytes, or bytes as text."),
     ] = None
     packet: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="With a capture as file: the number of the packet, as in Wireshark."),
+        Meta(description="If file is a capture: the number of a packet, as Wireshark shows it."),
     ] = None
     message: Annotated[
         _Name | None,
@@ -59,7 +59,7 @@ class BytesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_f
     api: Annotated[
         _Name | None,
         Meta(
-            description="If the frame is a response: its API, such as Metadata. Requires version."
+            description="If the frame is a response: the API, such as Metadata. Requires version."
         ),
     ] = None
     request: Annotated[

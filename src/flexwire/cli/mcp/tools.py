@@ -282,7 +282,7 @@ TOOLS: Final = (
         "decode",
         "Decode bytes",
         "Decode a Kafka message, whole frames, or the frames of a packet in a capture to JSON, "
-        "with the names of error codes, and records. Credentials are withheld.",
+        "including records and the names of error codes. Credentials are withheld.",
         BytesArguments,
         decode,
     ),
@@ -290,7 +290,7 @@ TOOLS: Final = (
         "frames",
         "List frames in a capture",
         "List the frames of a capture: packet, time, connection, message, version, correlation "
-        "id and client id of each. The tools explain and decode accept the packet numbers.",
+        "id and client id of each. Pass a packet number to the explain tool or the decode tool.",
         FramesArguments,
         frames,
     ),

@@ -115,7 +115,7 @@ def test_error_tags_does_not_write_over_what_it_reads(tmp_path: Path) -> None:
     path = tmp_path / "One.json"
     path.write_text("{}", encoding="utf-8")
     for source in (tmp_path, path):
-        with pytest.raises(InputError, match="give another directory"):
+        with pytest.raises(InputError, match="choose another directory"):
             CliRunner().invoke(
                 app,
                 ["schema", "error-tags", str(source), "--out", str(tmp_path)],

@@ -183,7 +183,7 @@ def test_a_file_of_somebody_else_s_is_never_replaced(
     foreign = place / name
     foreign.parent.mkdir(parents=True)
     foreign.write_text(content, encoding="utf-8")
-    with pytest.raises(InputError, match="give another directory"):
+    with pytest.raises(InputError, match="choose another directory"):
         docs(tmp_path / "specs", "--out", place)
     assert written(place) == {name: content}
 
@@ -197,7 +197,7 @@ def test_a_link_a_directory_or_a_pipe_is_somebody_else_s(
     foreign = tmp_path / "site" / name
     foreign.parent.mkdir(parents=True)
     make(foreign)
-    with pytest.raises(InputError, match="give another directory"):
+    with pytest.raises(InputError, match="choose another directory"):
         docs(tmp_path / "specs", "--out", tmp_path / "site")
     assert not written(tmp_path / "site")
     assert not foreign.with_name("elsewhere").exists()

@@ -153,7 +153,7 @@ def test_a_layout_is_checked_wherever_it_changes(tmp_path: Path) -> None:
     # The elements take no bytes from version 5.
     items = {**HOPS, "fields": [{"name": "Host", "type": "string", "versions": "0-4"}]}
     write(tmp_path / "Ping.json", "Ping", [items], validVersions="0-9", flexibleVersions="none")
-    assert "its elements take no bytes in version 5" in refused(tmp_path)
+    assert "the elements take no bytes in version 5" in refused(tmp_path)
 
 
 def test_what_is_no_spec_is_refused_by_its_path(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def test_specs_that_would_take_for_ever_are_refused() -> None:
 def test_elements_that_take_no_bytes_are_refused() -> None:
     later = {"name": "At", "type": "int64", "versions": "1+"}
     empty: Any = made([{"name": "Items", "type": "[]Item", "versions": "0+", "fields": [later]}])
-    with pytest.raises(SpecError, match="field Items: its elements take no bytes in version 0"):
+    with pytest.raises(SpecError, match="field Items: the elements take no bytes in version 0"):
         empty.decode(b"\x00\x00\x00\x00", 0)
     assert empty(items=[empty.Item(at=1)]).encode(1)
 

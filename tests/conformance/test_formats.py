@@ -153,7 +153,7 @@ def test_a_dry_run_sends_nothing_but_api_versions(run: Run) -> None:
     [
         (["--dry-run", "--format", "junit"], "--dry-run produces no result"),
         (["--dry-run", "--html", "x.html"], "--dry-run produces no result"),
-        (["--apis", " , "], "give at least one API to --apis"),
+        (["--apis", " , "], "--apis needs at least one API"),
         (["--sasl", "PLAIN"], "--sasl needs --user"),
     ],
 )

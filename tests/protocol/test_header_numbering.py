@@ -35,7 +35,7 @@ def test_the_kip_numbers_flexible_headers_1_and_all_others_0() -> None:
 
 def test_the_kip_knows_no_exceptions() -> None:
     assert (response_header_version(18, 3), response_header_version(18, 3, KIP)) == (0, 1)
-    with pytest.raises(UnknownMessageError, match="a header without a client id, but api key 7 v0"):
+    with pytest.raises(UnknownMessageError, match="api key 7 v0 has a header without a client id"):
         request_header_version(7, 0, KIP)
     for header_version in (request_header_version, response_header_version):
         with pytest.raises(UnknownMessageError, match="999"):

@@ -92,5 +92,5 @@ def test_a_capture_that_only_the_driver_sees_is_an_error(
     hidden.write_bytes(Path(shaped[-1]).read_bytes())
     told = driver.ask(ANALYZED, [*shaped[:-1], str(hidden)], str(out), HIDDEN)
     assert told.startswith(f"AnalysisError: Decoding captures: {hidden}: "), told
-    assert "or only the driver can see it" in told
+    assert "or only the driver can see the file" in told
     assert not out.exists()

@@ -285,7 +285,7 @@ def test_that_there_are_no_kernels_is_told(
     assert [one.value for one in done] == [0, there == "there"]
     commit._warn_of_missing_kernels(done)
     if there == "missing":
-        assert caplog.messages[0].startswith("1 of 2 tasks ran without kernels, which takes many")
+        assert caplog.messages[0].startswith("1 of 2 tasks ran without kernels, and were")
     else:
         assert caplog.messages == []
 

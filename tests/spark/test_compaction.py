@@ -190,7 +190,7 @@ def test_a_part_with_other_bytes_is_refused(
     data = place.read(name)
     flipped = data[:50] + bytes([data[50] ^ 1]) + data[51:]
     place.write(name, data[:-1] if is_short else flipped)
-    with pytest.raises(AnalysisError, match=rf"{name} does not have the bytes that its task"):
+    with pytest.raises(AnalysisError, match=rf"{name} differs from the bytes that its task"):
         list(compact(None, parts, TaskOutput(place)))  # type: ignore[arg-type]  # it is not touched
 
 

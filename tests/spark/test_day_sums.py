@@ -279,7 +279,7 @@ def test_a_part_reads_only_the_tables_that_its_sums_follow_from(
     [answer] = choose_answers(["chargeback"], {one.name: one for one in SUMMED})
     assert answer.sums is not None
     monkeypatch.setattr(day_sums, "FRAMES", "none")
-    with pytest.raises(AssertionError, match="do not list"):
+    with pytest.raises(AssertionError, match="does not declare"):
         growing.check()
 
 

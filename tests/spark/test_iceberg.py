@@ -620,7 +620,7 @@ def test_an_analysis_that_is_appended_is_the_same_as_one_in_parquet(
 def test_formats_do_not_mix(out: OutputDirectory, tmp_path: Path) -> None:
     analyze(out, "one")
     with (
-        pytest.raises(FlexwireError, match=r"holds Iceberg tables .* give --tables iceberg"),
+        pytest.raises(FlexwireError, match=r"holds Iceberg tables .* use --tables iceberg"),
         begin_output(out, [], OutputOptions("parquet", append=False)),
     ):
         pytest.fail("it would replace them")

@@ -378,7 +378,7 @@ def test_what_is_gone_or_cut_off_before_it_was_read_is_an_error_or_left_out(
     # The state of continuing connections cannot be computed again.
     query.restart()
     second.unlink()
-    with pytest.raises(CaptureError, match="is gone, but must be read up to byte"):
+    with pytest.raises(CaptureError, match="no longer exists, but must be read up to byte"):
         query._follower.stretches(query.offset, query.offset)
 
 

@@ -315,8 +315,8 @@ def _formats(
         tables, output = output, Format.TEXT
     if append and tables == PARQUET:
         raise click.UsageError(
-            "--append adds to Delta or Iceberg tables, so give --tables delta or iceberg too; an "
-            "output in Parquet is replaced as a whole"
+            "--append adds rows to Delta or Iceberg tables; also use --tables delta or --tables "
+            "iceberg (each analysis replaces Parquet tables as a whole)"
         )
     return tables, output
 
@@ -329,7 +329,7 @@ def _catalog(tables: str, others: dict[str, Any]) -> IcebergCatalog | None:
     name, properties = others["iceberg_catalog"], others.pop("iceberg_properties")
     if tables != ICEBERG and (name or properties):
         option = "--iceberg-catalog" if name else "--iceberg-property"
-        raise click.UsageError(f"{option} is for Iceberg tables, so give --tables iceberg too")
+        raise click.UsageError(f"{option} is for Iceberg tables; also use --tables iceberg")
     if properties and not name:
         raise click.UsageError(
             "--iceberg-property needs --iceberg-catalog, which specifies the catalog"

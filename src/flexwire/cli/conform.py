@@ -292,7 +292,7 @@ def _asking(
     compared = catalog().final_releases[-1] if release is None else catalog().final_release(release)
     names = None if apis is None else [name.strip() for name in apis.split(",") if name.strip()]
     if names == []:
-        raise click.UsageError("give at least one API to --apis")
+        raise click.UsageError("--apis needs at least one API")
     keys = None if names is None else frozenset(find_api(name).api_key or 0 for name in names)
     own = own_name() if write or disposable else ""
     return Asking(compared, keys, hostile=hostile, own=own, disposable=disposable)

@@ -66,7 +66,7 @@ _WIDTH = 8
     metavar="N",
     help=(
         "Explain N, a size from an error message in a log. N is a number, 0x and hex digits, or "
-        "four characters. Do not give any other option or argument."
+        "four characters. This option excludes all other options and arguments."
     ),
 )
 @takes_standard_input("words", "request", specs=spec_name)

@@ -158,7 +158,7 @@ def _write(out: Path, files: dict[str, str], suffix: str) -> None:
     """
     for name in files:
         if os.path.lexists(out / name) and not _is_ours(out / name):
-            reason = "was not written by flexwire schema docs; give another directory"
+            reason = "was not written by flexwire schema docs; choose another directory"
             raise InputError(f"{out / name} {reason}")
     from flexwire.atomic_files import write_together
 

@@ -43,7 +43,7 @@ def schema_error_tags(*, source: str, out: Path, specs_mode: Mode, output: Forma
 
     path = Path(source)
     if path.exists() and path.resolve() in {out.resolve(), out.resolve() / path.name}:
-        raise InputError(f"{out} contains the input; give another directory")
+        raise InputError(f"{out} contains the input; choose another directory")
     tagged = tag_errors(read_texts(source), mode=specs_mode)
     # Files are written as bytes, so that line endings do not change.
     from flexwire.atomic_files import write_together

@@ -58,8 +58,8 @@ def schema_import(
 
     A catalog contains the fields and versions of specs, but not their comments. Every released
     version keeps its layout. The command adds the releases to the catalog in --out, or to a copy of
-    the current catalog if --out does not contain a catalog yet. To use the result, give --catalog
-    DIR to a command, or set FLEXWIRE_CATALOG=DIR for all of flexwire.
+    the current catalog if --out does not contain a catalog yet. To use the result, pass --catalog
+    DIR to a command, or set FLEXWIRE_CATALOG=DIR for all commands.
 
     SOURCE is a jar (kafka-clients contains the specs of requests and responses; other jars contain
     other specs), a directory of jars such as libs/ in a distribution, a source tree, REV: for a git

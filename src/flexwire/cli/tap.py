@@ -122,7 +122,7 @@ _FIELD_OPTIONS = {
             "--listen-certificate",
             type=_FILE,
             help="The certificate chain that the tap sends to clients, in PEM. The file must "
-            "also contain the key, unless --listen-key gives another file.",
+            "also contain the key, unless --listen-key specifies another file.",
         ),
         click.option("--listen-key", type=_FILE, help="The key of --listen-certificate, in PEM."),
         click.option(

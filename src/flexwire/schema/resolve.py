@@ -216,7 +216,7 @@ class _Resolver:
             if presence is not Presence.ABSENT and not element.least_size:
                 # Such a count would have no relation to the number of bytes after it, so it could
                 # not be checked.
-                raise self.error(field, f"its elements take no bytes in version {self.version}")
+                raise self.error(field, f"the elements take no bytes in version {self.version}")
             return types.ArrayType(element=element, compact=compact, nullable=nullable)
         if field.type.is_struct:
             schema = self.nested(field)

@@ -144,7 +144,8 @@ def check_ours(root: Path) -> None:
         return
     if not (root / MARKER).is_file() and any(root.iterdir()):
         raise FlexwireError(
-            f"{root} holds files that flexwire did not write; empty it, or choose another --out"
+            f"{root} holds files that flexwire did not write; delete the files, or choose another "
+            "--out"
         )
     if root.stat().st_dev != root.parent.stat().st_dev:
         raise FlexwireError(

@@ -217,7 +217,7 @@ class CaptureFollower:
                 continue
             self._whole.pop(name, None)
             if self._sizes.get(name, 0) > begin:
-                self._lose(name, f"the file is gone, but was read only up to byte {begin}")
+                self._lose(name, f"the file no longer exists, and was read only up to byte {begin}")
 
     def _is_cut(self, file: InputFile, begin: int) -> bool:
         if file.size >= begin:
@@ -345,7 +345,9 @@ class CaptureFollower:
         files = {file.name: file for file in self._files.find(self._paths)}
         for name in end.keys() - files.keys():
             if end[name] > start.get(name, 0):
-                self._lose(name, f"the file is gone, but must be read up to byte {end[name]}")
+                self._lose(
+                    name, f"the file no longer exists, but must be read up to byte {end[name]}"
+                )
         builder = _StretchBuilder(self._request, self._state, makes_stretches=makes_stretches)
         for name, file in files.items():
             stop = end.get(name, 0)

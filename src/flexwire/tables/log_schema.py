@@ -141,8 +141,8 @@ LOG_TABLES: Final = (
     ),
     Table(
         RECORD_SIZES,
-        "One row for each partition, task and size, with its number of records. To get the number "
-        "of records of a size, add up its rows.",
+        "One row for each partition, task and size, with the number of records. To get the total "
+        "for one size, add up the rows with that size.",
         LOG_RECORD_SIZES,
     ),
     Table(

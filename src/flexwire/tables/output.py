@@ -257,8 +257,8 @@ def check_finished(tables: OutputDirectory) -> None:
         )
     if not tables.exists(SUCCESS):
         raise FlexwireError(
-            f"{where} is unfinished, because {SUCCESS} is missing: its analysis was killed or is "
-            "still running; run flexwire analyze again"
+            f"{where} is unfinished, because {SUCCESS} is missing: the analysis was killed or is "
+            "still running; wait, or run flexwire analyze again"
         )
 
 

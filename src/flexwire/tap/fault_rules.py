@@ -262,7 +262,7 @@ class _Words:
     def _set(self, name: str, value: object, word: str) -> None:
         if name in self._fields:
             raise ArgumentError(
-                f"{short(word)} repeats another word of the fault; leave one of them out"
+                f"{short(word)} repeats another word of the fault; leave out one word"
             )
         self._fields[name] = value
 

@@ -295,8 +295,8 @@ def test_every_credential_of_a_message_is_withheld(
 @pytest.mark.parametrize(
     ("tool", "arguments", "told"),
     [
-        ("decode", {}, "give either data, with the bytes"),
-        ("decode", {"data": "00", "file": "request.hex"}, "give either data, with the bytes"),
+        ("decode", {}, "pass either data (the bytes) or file"),
+        ("decode", {"data": "00", "file": "request.hex"}, "pass either data (the bytes) or file"),
         ("decode", {"data": "request.hex"}, "is not hex or base64"),
         ("decode", {"data": "-"}, "is not hex or base64"),
         ("decode", {"data": ""}, "expected 1 to"),
@@ -306,7 +306,7 @@ def test_every_credential_of_a_message_is_withheld(
         ("explain", {"file": "captures"}, "is not a regular file"),
         ("explain", {"file": "captures/tap-00001.pcapng"}, "is a capture"),
         ("explain", {"data": "00", "request": "request.hex"}, "is not hex or base64"),
-        ("explain", {"data": "00", "packet": 1}, "give the path of the capture as file"),
+        ("explain", {"data": "00", "packet": 1}, "pass the path of the capture as file"),
         ("explain", {"file": "x", "packet": 1, "version": 1}, "leave out api, request and version"),
         ("explain", {"file": "x", "packet": 1, "message": "A"}, "no message 'A'"),
         ("explain", {"file": "x", "packet": 1, "message": "FetchRequest"}, "leave out message"),

@@ -144,7 +144,7 @@ def _frames(root: ServedRoot, asked: BytesArguments) -> list[ShownFrame]:
 
     if asked.packet is not None:
         if asked.file is None:
-            raise InputError("packet needs a capture: give the path of the capture as file")
+            raise InputError("packet requires a capture: pass the path of the capture as file")
         if asked.api or asked.request or asked.version is not None:
             raise InputError(
                 "a capture shows the kind of a frame: leave out api, request and version"
@@ -166,7 +166,7 @@ def _bytes(root: ServedRoot, asked: BytesArguments) -> bytes:
     from flexwire.cli.options import Notation, read_content
 
     if (asked.data is None) == (asked.file is None):
-        raise InputError("give either data, with the bytes, or file, with a file below the root")
+        raise InputError("pass either data (the bytes) or file (the path of a file below the root)")
     if asked.packet is not None:
         raise InputError("packet selects a frame of a capture: leave out message")
     if asked.data is not None:
@@ -315,8 +315,8 @@ TOOLS: Final = (
         "answers",
         "Read answers",
         "Read the answers that an analysis stored about traffic and logs. Without a name, the "
-        "tool lists the answers. With a name, it returns the rows of this answer, the most "
-        "important first.",
+        "tool lists the answers. With a name, the tool returns the rows of this answer, the "
+        "most important first.",
         AnswersArguments,
         answers,
     ),

@@ -195,7 +195,7 @@ def _read_checked(
     for part, data in zip(group.parts(), fetch_files(directory, files), strict=True):
         if len(data) != part.size or crc32c(data) != part.crc32c:
             raise AnalysisError(
-                f"{group.source(part)} does not have the bytes that its task wrote; another "
+                f"{group.source(part)} differs from the bytes that its task wrote; another "
                 "process writes to the output"
             )
         yield part, data

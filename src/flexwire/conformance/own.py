@@ -124,7 +124,7 @@ class OwnThings(Closeable):
                 answer = _call(self._main.connected(), "Metadata", form)
             except FlexwireError as error:
                 self._main.close()
-                _LOG.info("%s returned no metadata of the topic: %s", self._main.address, error)
+                _LOG.info("%s returned no metadata for the topic: %s", self._main.address, error)
                 return
             codes = {field.code for field in answer.error_codes}
             if not codes or not codes <= _NOT_YET or not self._pauses():

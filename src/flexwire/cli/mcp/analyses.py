@@ -41,7 +41,7 @@ def audit(root: ServedRoot, asked: AuditArguments) -> dict[str, Any]:
     with _analysis(root, asked.analysis) as opened:
         facts = opened.facts
     if not facts.has_traffic:
-        raise InputError(f"{short(asked.analysis)} has no traffic, so it has no audit")
+        raise InputError(f"{short(asked.analysis)} contains no traffic, and therefore no audit")
     releases = facts.audit.releases
     if asked.release is not None and asked.release not in releases:
         raise InputError(f"the audit covers {', '.join(releases)}, but not {short(asked.release)}")

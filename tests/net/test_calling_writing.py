@@ -117,7 +117,7 @@ DANGEROUS = [
         {"resources": []},
         "every setting of its resources that it omits",
     ),
-    ("InitProducerId", 4, {"transactionalId": "t"}, "is fenced"),
+    ("InitProducerId", 4, {"transactionalId": "t"}, "the broker fences the producer"),
     ("InitProducerId", 4, {"transactionalId": None}, ""),
     ("ConsumerGroupHeartbeat", 1, {"groupId": "g"}, "a classic group of that name is converted"),
     ("ConsumerGroupHeartbeat", 1, {"groupId": "g", "memberEpoch": 4}, ""),

@@ -166,14 +166,14 @@ def test_a_file_that_is_cut_or_changed_while_it_is_read(place: OutputDirectory) 
     with one.open() as file, path.open("r+b") as changing:
         file.read(1)
         os.utime(changing.fileno(), ns=(0, 0))
-        with pytest.raises(StorageError, match="it changed"):
+        with pytest.raises(StorageError, match="the file changed"):
             file.read()
 
 
 def test_a_longer_file_in_the_place_of_one_is_another(place: OutputDirectory) -> None:
     path, one = source(place, b"x")
     place.write("data.pcap", b"xy")
-    with pytest.raises(StorageError, match="it changed"):
+    with pytest.raises(StorageError, match="the file changed"):
         one.open()
     path.unlink()
     path.write_bytes(b"x")

@@ -240,13 +240,13 @@ def test_a_capture_from_before_is_told_and_leaves_the_state(
     analyzed(later, "later", None, tmp_path, in_turn)
     found = analyzed_after(asked_for(early, "second", "later", tmp_path))
     alone = in_turn(replace(asked_for(early, "", None, tmp_path), continuation=None), {}, None)
-    assert "are older than the end" in (found.begins_anew or "")
+    assert "from before the end of the previous analysis" in (found.begins_anew or "")
     # Nothing continues from this state, so its connections end with it.
     assert found.connections == alone.connections
     assert found.state == OutputDirectory(str(tmp_path / "later")).read(STATE)
     # Connections that continue after the end begin a new state.
     both = analyzed_after(asked_for(early + later, "both", "first", tmp_path))
-    assert "are older than the end" in (both.begins_anew or "")
+    assert "from before the end of the previous analysis" in (both.begins_anew or "")
     begun = {*SavedState.from_bytes(both.state or b"").began.values()}
     assert begun == {"both"}
     assert analyzed_after(asked_for(later, "third", "first", tmp_path)).begins_anew is None

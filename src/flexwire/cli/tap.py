@@ -321,7 +321,8 @@ def how_to_trust(authority: ThrowawayCa) -> str:
         f"  Java        security.protocol=SSL, ssl.truststore.type=PEM, "
         f"ssl.truststore.location={authority.ca}\n"
         f"  librdkafka  security.protocol=ssl, ssl.ca.location={authority.ca}\n"
-        f"  others      use the same file as the CA file (cafile); with SASL, the protocol is SASL_SSL"
+        f"  others      use the same file as the CA file (cafile); with SASL, the protocol is "
+        "SASL_SSL"
     )
 
 

@@ -415,7 +415,7 @@ def test_an_analysis_without_traffic_has_no_audit(tmp_path: Path) -> None:
     root = make_served(tmp_path / "root")
     facts = replace(SAMPLE, logs=LogFacts(0, 0, 0, 0, 0, 0), source_files=0)
     (tmp_path / "root" / "analysis" / "facts.json").write_text(json.dumps(facts.to_json()))
-    assert "has no traffic" in refusal(root, "audit", analysis="analysis")
+    assert "contains no traffic" in refusal(root, "audit", analysis="analysis")
 
 
 def test_an_analysis_that_stored_no_answer_says_how_to_store_them(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_the_command_writes_it_and_counts(monkeypatch: pytest.MonkeyPatch, tmp_p
     # Formulas are not escaped, because only a tool reads the file.
     assert file.read_text() == '"=1+1","orders",0,5\n'
     assert "1 offset of 1 group." in ran.output
-    assert "Left out: 1 unknown, 1 pending in a transaction, 0 of groups" in ran.output
+    assert "Offsets left out: 1 unknown, 1 pending in a transaction, 0 of groups" in ran.output
     ran = run(monkeypatch, rows, "--reset-plan", str(file), "--format", "json")
     assert json.loads(ran.stdout) == {
         "file": str(file),

@@ -239,7 +239,7 @@ def test_the_log_of_the_tap_shows_addresses_on_one_line_each(
     run = _Run(("tap", "--upstream", "localhost:1", "--out", out), monkeypatch)
     logging.root.setLevel(level)
     assert len(run.out.splitlines()) == 1
-    assert run.err.splitlines()[0].startswith("INFO \\u0000")
+    assert run.err.splitlines()[0].startswith("INFO clients reach \\u0000")
     assert run.err.splitlines()[1].startswith("ERROR \\u0000")
 
 

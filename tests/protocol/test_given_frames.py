@@ -96,7 +96,7 @@ def test_every_prefix_of_a_frame_is_said_to_be_cut_off_with_the_right_numbers(ap
             assert found.whole is None
             assert found.message_name in {None, made.name}
             if cut < 4:
-                told = f"a frame must begin with a length of 4 bytes, got {cut}"
+                told = f"a frame must begin with a length field of 4 bytes, got {cut}"
             else:
                 told = f"its first 4 bytes announce {len(made.payload)} bytes, but {cut - 4} follow"
                 assert found.payload == made.payload[: cut - 4]

@@ -159,7 +159,7 @@ def size_of(rows: Iterable[Row]) -> int:
 
 
 def totals(frames: list[Row]) -> Json:
-    """Return the totals of frames, without records and packets."""
+    """Return the totals of the frames, but not those of records and packets."""
     times = [micros(row["time"]) for row in frames]
     outcomes = Counter(row["outcome"] for row in frames)
     named = [row for row in frames if row["message"] is not None]

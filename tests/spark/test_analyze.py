@@ -328,7 +328,7 @@ def test_bytes_that_are_no_whole_frame_are_a_row_too(analyzed: Analyzed) -> None
     cut_off, lost = sorted(
         analyzed.frames_of(outcome="failed", broker="10.0.0.1:9092"), key=lambda row: row.time
     )[-2:]
-    assert "ended after 21 of 260 bytes" in cut_off.error
+    assert "ended after 21 of a frame's 260 bytes" in cut_off.error
     assert bytes(cut_off.bytes) == request(made("MetadataRequest"), 12, 5)[:17]
     # The header is whole, so the sender and the API are known.
     assert (cut_off.message, cut_off.client_id) == ("MetadataRequest", "tests")

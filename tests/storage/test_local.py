@@ -160,7 +160,7 @@ def test_a_file_that_is_cut_or_changed_while_it_is_read(place: OutputDirectory) 
     with one.open() as file:
         file.read(1)
         os.truncate(path, size - 1)
-        with pytest.raises(StorageError, match="pcap: cannot read: it changed"):
+        with pytest.raises(StorageError, match="pcap: cannot read: the file changed"):
             file.read()
     path, one = source(place, b"x" * size)
     with one.open() as file, path.open("r+b") as changing:

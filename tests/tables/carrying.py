@@ -82,7 +82,7 @@ def _body(where: RecordsField, topics: Sequence[Topic]) -> dict[str, Any]:
 def expected_rows(
     where: RecordsField, carriers: Iterable[Carrier], names: Mapping[str, str]
 ) -> Iterator[Row]:
-    """Yield the rows of the records table, one partition and one record after the other."""
+    """Yield the rows of the records table, partition by partition and record by record."""
     direction = catalog().entry(where.message).type.value
     for one in carriers:
         for topic in one.topics or ():

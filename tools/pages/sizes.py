@@ -47,9 +47,10 @@ to do:
 $ flexwire explain --size 369295616
 369295616 is the bytes 16 03 01 00: a TLS handshake, the hello that begins a connection
 If a broker logs this, a client speaks TLS to a listener without TLS: set the client's
-security.protocol to PLAINTEXT or SASL_PLAINTEXT, or point it at the port of the TLS listener.
-If a client logs this, the client expects plaintext from a TLS listener: set its
-security.protocol to SSL or SASL_SSL, or point it at the port of the plaintext listener.
+security.protocol to PLAINTEXT or SASL_PLAINTEXT, or point the client at the port of the TLS
+listener. If a client logs this, the client expects plaintext from a TLS listener: set the
+client's security.protocol to SSL or SASL_SSL, or point the client at the port of the plaintext
+listener.
 ```
 
 The command accepts the number as it is in the log, the bytes as `0x16030100`, or four characters

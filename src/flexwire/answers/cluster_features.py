@@ -132,7 +132,7 @@ ANSWER = Answer(
     meaning="The levels of features in the cluster's metadata, and the highest level that all "
     "brokers and controllers support.",
     advice=(
-        "After you upgrade all brokers, wait until you are sure that you will not downgrade, "
+        "Before you finish an upgrade, wait until you are sure that you will not downgrade, "
         "because some levels cannot be lowered again. Then finish the upgrade: kafka-features "
         "upgrade raises metadata.version and the other features."
     ),

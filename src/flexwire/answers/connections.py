@@ -51,7 +51,7 @@ COLUMNS: Final = (
            heading="Most per minute"),
     Column(
         "short_lived", pa.int64(),
-           "connections that were closed within this number of seconds after they were opened"
+           "connections that were closed within 10 seconds after they were opened"
     , heading="Short-lived"),
     Column("silent", pa.int64(), "connections without a frame"),
     Column(

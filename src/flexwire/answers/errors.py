@@ -200,8 +200,8 @@ ANSWER: Final = Answer(
     place=40,
     question="Which errors did brokers return, to which clients, and when?",
     meaning=(
-        "Error codes in responses by client, API and topic. A response has one error code for "
-        "each partition or topic that failed."
+        "This answer counts the error codes in responses, by client, API and topic. A response has "
+        "one error code for each partition or topic that failed."
     ),
     advice=(
         "Look for error codes that still occur although their cause is gone, and for error codes "

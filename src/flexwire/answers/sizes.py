@@ -254,7 +254,7 @@ ANSWER = Answer(
     name="sizes",
     place=90,
     question="What would other encodings save?",
-    meaning="The bytes of each message and version as sent, and in every encoding of KIP-482 and "
+    meaning="The size of each message and version as sent, and in every encoding of KIP-482 and "
     "KIP-636. A message that KIP-636 changes also becomes flexible. The gain from KIP-636 "
     "alone is therefore the difference between the columns of KIP-636 and KIP-482. The bytes of "
     "messages that were not measured are estimated, within the margin of error.",

@@ -86,8 +86,8 @@ _OPTIONS = (
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
         help=(
-            "The time limit in seconds, for the broker to respond and for this command to decode "
-            "and print the response.  [default: 30]"
+            "The time limit in seconds until the broker has responded and this command has decoded "
+            "and printed the response.  [default: 30]"
         ),
     ),
 )

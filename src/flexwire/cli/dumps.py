@@ -83,7 +83,7 @@ def slip_in_hex(text: str) -> str | None:
     r"""Return a description of the error in a text that is almost hex, or None for other texts.
 
     >>> slip_in_hex("0012 0003\n0000 0O07"), slip_in_hex("0012 0003 0")
-    ("'O' in line 2, column 7, is not a hex digit", 'it has an odd number of hex digits, 9')
+    ("'O' in line 2, column 7, is not a hex digit", 'the text has an odd number of hex digits, 9')
     """
     begin = text[:MOST_LOOKED_AT]
     wrong = [match for match in _NOT_HEX.finditer(begin) if match[0].lower() != "x"]

@@ -40,8 +40,7 @@ class LogFacts:
     ``damaged`` counts runs of bytes that are not a batch or cannot be read. In ``beyond_bounds`` of
     these runs, a batch exceeds a limit when it is decompressed. ``left_out`` are directories of
     partitions that were not read, because another directory has a longer log. Both lists may be
-    incomplete, but the counts include all entries. Times are timestamps of records, or None if no
-    record has a timestamp.
+    incomplete, but the counts include all entries. Times are timestamps of records, or None.
 
     If tables are extended, a log is read from the offset after the last one in the tables, up to
     its last complete batch. ``known_partitions`` have nothing new. ``waiting_bytes`` is the number
@@ -435,7 +434,7 @@ class DecodeFailure:
 
 @dataclass(frozen=True, slots=True)
 class FailureCount:
-    """The number of frames that failed to decode for one reason, written without its numbers."""
+    """The number of frames that failed to decode for the same reason, whatever its numbers."""
 
     reason: str
     count: int
@@ -480,11 +479,10 @@ class ConnectionFacts:
 
     ``given`` are the endpoints that the user specified as brokers ("port 9092"). If the user
     specified no broker, the content of each connection determined whether it is Kafka.
-    ``not_kafka`` connections carried ``not_kafka_frames`` and ``not_kafka_bytes``. ``others``
-    contains the largest of these connections by bytes. On ``silent`` connections no bytes were
-    sent. On ``unread`` Kafka connections no frame can be read. On ``nameless`` Kafka connections no
-    request has a client id, and the connection's beginning, where a client may send the id once
-    (KIP-1313), is missing.
+    ``not_kafka`` connections carried ``not_kafka_frames`` and ``not_kafka_bytes``. ``others`` lists
+    the largest of these by bytes. On ``silent`` connections no bytes were sent. On ``unread`` Kafka
+    connections no frame can be read. On ``nameless`` Kafka connections no request has a client id,
+    and the connection's beginning, where a client may send the id once (KIP-1313), is missing.
     """
 
     given: tuple[str, ...] = ()
@@ -507,11 +505,10 @@ class Facts:
     ``withheld_credentials`` counts the frames whose body was kept out of tables and report.
     ``sources`` and ``unreadable`` may be incomplete, but ``source_files`` and ``unreadable_files``
     include all files. ``left_out`` counts, by field, the entries that `flexwire.report.limits` left
-    out. ``logs`` is None if no log segment was read. ``request_logs`` is None if no request log was
-    read; request logs lack sizes. ``tls`` is None if no key log was read. ``sampled`` is empty if
-    the captures contain all connections. Otherwise every number describes only a part of the
-    traffic. ``added_tags`` describes the taps that added tags. ``rehearsal`` is None if no tap
-    rehearsed a release.
+    out. ``logs`` is None without log segments. ``request_logs`` is None without request logs, which
+    lack sizes. ``tls`` is None without key logs. ``sampled`` is empty if the captures contain all
+    connections. Otherwise every number describes only a part of the traffic. ``added_tags``
+    describes the taps that added tags. ``rehearsal`` is None if no tap rehearsed a release.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
     >>> Facts.from_json(facts.to_json()) == facts

@@ -327,7 +327,7 @@ REBOOTSTRAP_REQUIRED
 STREAMS_INVALID_TOPOLOGY
     The broker refuses the topology of a Streams application.
 STREAMS_INVALID_TOPOLOGY_EPOCH
-    The epoch of a Streams topology is not valid at this point.
+    The topology epoch in the request is not valid for the Streams group.
 STREAMS_TOPOLOGY_FENCED
     The Streams group uses a newer topology than this member.
 SHARE_SESSION_LIMIT_REACHED

@@ -211,7 +211,7 @@ def _framed(data: bytes, kind: str, read: _Read) -> list[InputFrame]:
         announced = int.from_bytes(data[at:begin], "big", signed=True)
         if begin > len(data):
             here = len(data) - at
-            reason = f"a frame must begin with a length of {PREFIX_LENGTH} bytes, got {here}"
+            reason = f"a frame must begin with a length field of {PREFIX_LENGTH} bytes, got {here}"
             cut = InputFrame(kind, at, b"", None, error=FrameError(reason), is_cut=True)
             return [*frames, cut]
         if (opening := find_foreign_protocol(data[at:begin])) is not None:

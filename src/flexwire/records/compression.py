@@ -1,4 +1,4 @@
-"""Compress the records of a batch like Kafka's Java code, and inflate them up to a limit.
+"""Compress the records of a batch as Kafka's Java code does, and inflate them up to a limit.
 
 For every codec, data that is too large is refused before memory is allocated. For lz4 and zstd, the
 headers of the blocks are read. For snappy, the declared size is compared with the largest expansion

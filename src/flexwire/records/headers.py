@@ -261,7 +261,7 @@ def _decode_headers(data: bytes, dialect: TypedDialect) -> list[tuple[str, Typed
 
 
 def _read_sized(reader: Reader, path: str) -> tuple[int, bytes]:
-    """Read an int32 length, and bytes of this length. Also return where the bytes begin."""
+    """Read an int32 length, and then that many bytes. Also return where the bytes begin."""
     reader.path = [path]
     try:
         length = INT32.read(reader)

@@ -81,9 +81,9 @@ def spec_header_versions(spec: MessageSpec) -> HeaderVersions:
 def header_version(kind: MessageType, api_key: int | None, header: int, *, flexible: bool) -> int:
     """Return the version of the header before a body with or without tagged fields.
 
-    ``header`` is the header of the version itself. An encoding may write a flexible version without
-    tagged fields, or any version with them. The header changes together with the body. Exceptional
-    headers do not change.
+    ``header`` is the header version that the spec defines for this version of the message. An
+    encoding may write a flexible version without tagged fields, or any version with them. The
+    header changes together with the body. Exceptional headers do not change.
 
     >>> [header_version(MessageType.REQUEST, 3, 2, flexible=flexible) for flexible in (True, False)]
     [2, 1]

@@ -198,7 +198,7 @@ def read_capture(
 STATE: Final = "state"
 """The name of the saved state in the directory of a run."""
 _LATE: Final = (
-    "these captures contain packets from before the end of the previous analysis, so the new "
+    "the new captures contain packets from before the end of the previous analysis, so the new "
     "captures were analyzed separately"
 )
 _LOST: Final = (

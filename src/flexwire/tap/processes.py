@@ -385,7 +385,7 @@ class ProcessRunner:
         elif not worker.is_over and not self._closing:
             self._own.failures += 1
             log.error(
-                "a process of the tap ended, which closed %d connections; a new process starts",
+                "a process of the tap ended (closed connections: %d); a new process starts",
                 len(worker.clients),
             )
             task = asyncio.create_task(self._restart())

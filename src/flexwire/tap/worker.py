@@ -234,7 +234,7 @@ class Worker:
         except OSError as error:
             reason = str(error)
         self._asks_again = time.monotonic() + _SILENT_SECONDS
-        log.error("no listener for %s: the tap does not answer: %s", address, reason)
+        log.error("no listener for %s: the tap's main process did not answer: %s", address, reason)
         return None
 
     def _say_path(self) -> None:

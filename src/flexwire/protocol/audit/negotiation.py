@@ -59,7 +59,7 @@ def common_versions(party: Party, use: Use, release: str) -> Versions:
 @per_catalog
 @lru_cache(maxsize=4096)
 def versions_spoken_with(api_key: int, version: int) -> Versions:
-    """Return every version that some release reads together with this version.
+    """Return every version that a release supports which also supports this version.
 
     A version that is newer than the catalog is assumed to occur together with the versions of the
     newest release.

@@ -637,7 +637,7 @@ def test_formats_do_not_mix(out: OutputDirectory, tmp_path: Path) -> None:
         analyze(delta, "one")
     with pytest.raises(StorageError, match="expected a local path, s3://"):
         analyze(OutputDirectory("hdfs://host/out"), "one")
-    with pytest.raises(FlexwireError, match=r"one of \? # %"):
+    with pytest.raises(FlexwireError, match=r"contains \?, # or %"):
         analyze(OutputDirectory(str(tmp_path / "50%")), "one")
 
 

@@ -94,7 +94,8 @@ def test_more_than_an_array_can_hold_is_an_error_with_advice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(records, "MOST", 100)
-    with pytest.raises(CodecError, match="take more than 100 bytes") as error:
+    told = "the records of one Arrow batch of rows take more than 100 bytes"
+    with pytest.raises(CodecError, match=told) as error:
         record_lists(COLUMNS, FAILFAST, pa.array([ONE] * 50))
     assert "maxRecordsPerBatch" in error.value.__notes__[0]
 

@@ -48,8 +48,10 @@ def newest_requests(meter: CostMeter) -> NewestRequests:
 def newest_sentence(counts: NewestRequests) -> str:
     """Return a sentence about these requests, or an empty string if there are no requests.
 
-    >>> newest_sentence(NewestRequests(200, 50)).partition(":")[0]
-    '50 of 200 requests (25.0 %) use the newest version'
+    >>> for part in newest_sentence(NewestRequests(200, 50)).split(": "):
+    ...     print(part)
+    50 of 200 requests (25.0 %) use the newest version
+    only the senders of these requests benefit from newer versions
     """
     if not counts.requests:
         return ""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
+_USUAL: Final = gc.get_threshold()
 _NOT = r"not (?:\w+|\(\w+(?: or \w+)*\))"
 _LEFT_OUT: Final = re.compile(rf"\s*{_NOT}(?: and {_NOT})*\s*")
 _MARKED: Final = re.compile(
@@ -95,5 +96,10 @@ def pytest_collection_finish() -> None:
     # The interpreter frees everything at its end: DuckDB's binding reports remaining objects as
     # leaks. Before that, pytest collects twice more, which frees the objects of tests alone.
     atexit.register(gc.unfreeze)
-    youngest, younger, _ = gc.get_threshold()
+    youngest, younger, _ = _USUAL
     gc.set_threshold(youngest, younger, 1000)
+
+
+def collect_as_usual() -> None:
+    """Collect old objects as often as Python does by default."""
+    gc.set_threshold(*_USUAL)

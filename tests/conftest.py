@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from functools import cache
 from pathlib import Path
@@ -29,8 +28,6 @@ SESSIONS = 2
 
 Each takes 2 GB, and half a minute of CPU time until its queries are fast.
 """
-FULL_COLLECTIONS = 10
-"""Python's own setting: of ten collections, one includes old objects."""
 FEW_STAGES = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
@@ -150,8 +147,8 @@ def spark() -> Iterator[SparkSession]:
 
     _remember_classes()
     # Python's proxies for Java objects refer to themselves, so only garbage collection frees them.
-    # Collected as rarely as in other processes (tests/collecting.py), they would fill Java's heap.
-    gc.set_threshold(*gc.get_threshold()[:2], FULL_COLLECTIONS)
+    # Collected as rarely as in other processes, these proxies would fill Java's heap.
+    collecting.collect_as_usual()
     # Tests run small jobs, as an analysis does, and use the same settings.
     conf = with_archive(SMALL_JAVA | SMALL_CONF | FEW_STAGES)
     java = os.environ.get("JAVA_HOME")

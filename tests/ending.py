@@ -29,7 +29,7 @@ VARIABLE: Final = "FLEXWIRE_TEST_MINUTES"
 MINUTES: Final = 20.0
 """How long a run may take, unless the variable sets another limit."""
 
-LONGER: Final = {"cluster": 60.0, "kafka": 120.0}
+LONGER: Final = {"long": 60.0, "cluster": 60.0, "kafka": 120.0}
 """How long a run with tests of these markers may take. `make test` has none of them."""
 
 GRACE_SECONDS = 20.0

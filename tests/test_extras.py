@@ -173,6 +173,7 @@ def test_a_command_says_what_to_install_in_one_line(
     assert f"pip install 'flexwire[{extra}]'" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("missing", ["jinja2", "vl_convert"])
 def test_an_analysis_says_so_before_it_begins(missing: str, tmp_path: Path) -> None:

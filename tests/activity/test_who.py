@@ -65,6 +65,7 @@ def test_options_choose_rows() -> None:
     assert (code, out) == (0, "")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_errors_are_those_of_other_commands(tmp_path: Path) -> None:
     for arguments, code in ((["--order-by", "size"], 2), (["--interval", "0"], 2), ([], 1)):
@@ -82,6 +83,7 @@ def test_errors_are_those_of_other_commands(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_reader_that_closes_the_pipe_is_no_failure_with_a_traceback() -> None:
     reading, writing = os.pipe()

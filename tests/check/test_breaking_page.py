@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long
 def test_its_blocks_do_what_they_show(tmp_path: Path) -> None:
     page = blocks(BREAKING.read_text(encoding="utf-8"))
     assert [block.reason for block in page] == [None, None]

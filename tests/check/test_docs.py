@@ -61,6 +61,7 @@ def test_the_comment_allows_what_the_page_says() -> None:
     assert "`ALLOW_UNKNOWN`, `ALLOW_UNUSED`" in line
 
 
+@pytest.mark.long
 def test_the_commands_of_the_examples_do_what_the_page_says(tmp_path: Path) -> None:
     (tmp_path / "specs").mkdir()
     spec = tmp_path / "specs" / "F.json"

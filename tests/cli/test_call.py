@@ -398,6 +398,7 @@ def test_a_version_that_the_broker_does_not_offer_is_not_sent_unless_one_insists
         assert run.code == 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_broker_that_does_not_say_what_it_offers_is_sent_what_was_asked_for(run: Run) -> None:
     with answering(Answers(ApiVersions=None)) as (address, answers):

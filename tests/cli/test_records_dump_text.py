@@ -34,6 +34,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("path", list(vectors()))
 def test_whatever_the_bytes_there_are_rows_and_lines(tmp_path: Path, path: str) -> None:

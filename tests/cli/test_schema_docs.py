@@ -47,6 +47,7 @@ def write(place: Path, name: str, kind: str, **members: Any) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_without_a_path_the_guide_is_to_all_bundled_messages(tmp_path: Path) -> None:
     out = tmp_path / "a" / "site"

@@ -129,6 +129,7 @@ def told(line: str, places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) ->
         return _Run(tuple(line.split()), monkeypatch)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("line", WRITING)
 def test_what_cannot_be_written_is_named_and_nothing_is_changed(

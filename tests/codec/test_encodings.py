@@ -81,6 +81,7 @@ def test_one_object_goes_through_every_encoding_that_has_tagged_fields(name: str
             through_both(made, value, version, encoding)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("name", NAMES)
 def test_an_encoding_without_tagged_fields_set_is_as_long_as_the_rules_say(name: str) -> None:

@@ -102,6 +102,7 @@ def test_what_is_refused_is_refused_in_the_same_words_before_and_after() -> None
     assert len(told) == 3
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_vector_is_the_same_by_either(monkeypatch: pytest.MonkeyPatch) -> None:
     by_reference = []

@@ -168,6 +168,7 @@ def test_the_json_form_holds_all_of_it(spec: MessageSpec, seed: int) -> None:
         assert again.encode(version) == value.encode(version)
 
 
+@pytest.mark.long
 @given(message_specs(), SEEDS)
 @law
 def test_damaged_bytes_are_read_or_refused_by_all_alike(spec: MessageSpec, seed: int) -> None:
@@ -228,6 +229,7 @@ def check_damaged(made: Any, damaged: bytes, version: int, encoding: Encoding) -
 LIES = [bytes.fromhex(lie) for lie in ("000f4240", "7fffffff", "c1843d", "ffffffff07", "7fff")]
 
 
+@pytest.mark.long
 @given(message_specs(), SEEDS)
 @law
 def test_memory_stays_in_proportion_whatever_the_bytes_claim(spec: MessageSpec, seed: int) -> None:
@@ -248,6 +250,7 @@ def test_memory_stays_in_proportion_whatever_the_bytes_claim(spec: MessageSpec, 
             assert used <= _ERROR_BYTES + (_BYTES_PER_BYTE + by_default) * len(lying)
 
 
+@pytest.mark.long
 @given(message_specs(), SEEDS)
 @law
 def test_what_one_version_reads_another_writes_alike_or_refuses_alike(
@@ -307,6 +310,7 @@ def features_of(kind: Type) -> set[str]:
     return {"structure"} | features(kind) if isinstance(kind, Schema) else {kind.name}
 
 
+@pytest.mark.long
 def test_the_specs_are_of_every_kind() -> None:
     found: set[str] = set()
 

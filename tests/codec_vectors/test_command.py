@@ -28,6 +28,7 @@ def codec(habit: str = "good") -> list[str]:
     return ["--codec", shlex.join([*CODEC, habit])]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_good_codec_ends_with_0_and_one_line() -> None:
     done = check(*SOME, *codec())

@@ -53,6 +53,7 @@ def test_what_the_repository_keeps_is_small() -> None:
     assert sum(one.stat().st_size for one in KEPT.rglob("*") if one.is_file()) < 400_000
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_version_of_every_message_has_cases() -> None:
     found = Counter((one.facts["message"], one.facts["version"]) for one in proposals(RELEASE))
@@ -70,6 +71,7 @@ def test_every_version_of_every_message_has_cases() -> None:
     assert records["cases"] == sum(1 for _ in record_proposals())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_case_has_one_name_and_its_bytes_are_unique_in_its_version() -> None:
     every = [*proposals(RELEASE), *header_proposals(RELEASE), *record_proposals()]

@@ -114,6 +114,7 @@ def wider(value: Any) -> pa.Array | None:
     return None
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("group", [*READ])
 def test_what_is_read_at_every_boundary(group: Group) -> None:

@@ -104,6 +104,7 @@ def outcome(encode: Callable[[], Any]) -> Any:
         return error
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("engine")
 @given(ODD_RECORDS.filter(bool), st.integers(0, ROWS - 1), st.integers(1, ROWS))
 @settings(max_examples=times(120))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long
 @given(message_specs(), SEEDS)
 @law
 def test_all_versions_of_a_spec_in_one_call_some_rows_damaged(spec: MessageSpec, seed: int) -> None:

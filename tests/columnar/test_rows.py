@@ -52,6 +52,7 @@ def change(value: Any, kind: pa.DataType, source: random.Random) -> Any:
     return source.choice(ODD.get(kind, [None]))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_odd_values_are_written_or_refused_as_by_the_reference(slow_path: None) -> None:
     del slow_path

@@ -87,6 +87,7 @@ def only(api: str, version: int, kind: Kind, altered: Plant) -> Plant:
     return plant
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_nothing_is_found_in_a_broker_that_answers_as_kafka_does() -> None:
     run = ran(hostile=True)

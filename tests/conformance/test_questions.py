@@ -103,6 +103,7 @@ def test_every_version_of_every_api_is_asked_or_it_is_said_why_not(plan: CasePla
     assert all(one.reason for one in plan.unasked)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_broker_that_offers_every_number_is_asked_what_releases_have() -> None:
     offered = {key: Versions(0, HIGHEST) for key in (*catalog().api_keys(), 30_000)}

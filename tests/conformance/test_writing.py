@@ -111,6 +111,7 @@ def test_only_the_own_topic_and_group_are_named_whatever_is_made_of_it(plan: Cas
     assert read > len(writes) * 0.9 > 150
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_nothing_is_written_without_a_name_for_it_and_none_of_it_is_hostile() -> None:
     reading = plan_with_hostile(EVERY, Asking(RELEASE, hostile=True))
@@ -446,6 +447,7 @@ def test_the_command_asks_a_whole_cluster_only_with_disposable(run: Run) -> None
             assert {name for name, _ in sent(broker)} == asked
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.own_process
 def test_a_signal_to_end_is_an_orderly_end() -> None:

@@ -20,6 +20,7 @@ from tests.house.test_readme import blocks, check
 PAGE = (Path(__file__).parents[2] / "docs" / "call.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_block_does_what_it_shows(tmp_path: Path) -> None:
     with MockCluster() as cluster:

@@ -26,6 +26,7 @@ PAGE = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
 PAGE_OF_CHANGES = ROOT / "CHANGELOG.md"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_block_does_what_it_shows(tmp_path: Path) -> None:
     with contextlib.closing(MockBrokers(1)) as brokers:

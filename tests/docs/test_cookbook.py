@@ -25,6 +25,7 @@ def makes_capture(block: Block) -> bool:
     return "frames.txt" in block.text and block.language == "python"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_recipe_does_what_it_shows(tmp_path: Path, subtests: pytest.Subtests) -> None:
     for block in blocks(COOKBOOK.read_text(encoding="utf-8")):
@@ -33,6 +34,7 @@ def test_every_recipe_does_what_it_shows(tmp_path: Path, subtests: pytest.Subtes
                 check(block, tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_every_recipe_on_an_analysis_does_what_it_shows(
     spark: SparkSession, tmp_path: Path, subtests: pytest.Subtests

@@ -36,6 +36,7 @@ def follow(directory: Path, wanted: Callable[[Block], bool]) -> list[Block]:
     return followed
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_block_does_what_it_shows(tmp_path: Path) -> None:
     assert follow(tmp_path, lambda block: not needs_spark(block))

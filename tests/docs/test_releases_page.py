@@ -13,5 +13,6 @@ pytestmark = pytest.mark.slow
 PAGE = (Path(__file__).parents[2] / "docs" / "releases.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_every_block_does_what_it_shows(tmp_path: Path) -> None:
     check_page(PAGE, tmp_path)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 PAGE = (Path(__file__).parents[2] / "docs" / "spark-platforms.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_what_it_asks_workers_is_answered(spark: SparkSession) -> None:
     (block,) = [one for one in blocks(PAGE) if one.reason is None]

@@ -56,6 +56,7 @@ MORE = {"pieces": 16 << 20}
 LIES = [bytes.fromhex(lie) for lie in ("000f4240", "7fffffff", "00ffffff", "c1843d", "ffffffff07")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", NAMES)
 def test_memory_stays_in_proportion_to_the_input(target: str) -> None:
     source = random.Random(target)
@@ -158,6 +159,7 @@ def test_another_exception_than_ours_is_not_swallowed(monkeypatch: pytest.Monkey
         TARGETS["reference"](SOUND)
 
 
+@pytest.mark.long
 def test_one_input_is_tried_without_atheris(tmp_path: Path) -> None:
     crash = tmp_path / "crash"
     crash.write_bytes(SOUND)

@@ -123,6 +123,7 @@ def test_a_change_is_made_in_at_most_two_files(patch: Path, tmp_path: Path) -> N
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_change_does_what_it_is_for(tmp_path: Path) -> None:
     assert [one.stem for one in PATCHES] == sorted(EFFECTS)

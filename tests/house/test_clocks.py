@@ -46,6 +46,7 @@ def hurries(text: str) -> Iterator[str]:
                     yield f"{node.func.attr}(timeout={seconds})"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_no_test_hurries() -> None:
     found = {

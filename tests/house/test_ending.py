@@ -114,6 +114,7 @@ def pytest_configure(config):
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "how", ["killed", *in_make_long(*(one for one in LOSSES if one != "killed"))]
 )
@@ -177,6 +178,7 @@ conftest.ROOT = Path(__file__).parent
 """
 
 
+@pytest.mark.long
 def test_a_run_without_a_loss_ends_with_0_and_two_processes_of_three_have_sessions(
     tmp_path: Path,
 ) -> None:

@@ -71,6 +71,7 @@ def test_beside():
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", [(), BESIDE], ids=["alone", "beside"])
 def test_tests_of_an_own_process_are_reported_as_all_others(
     arguments: tuple[str, ...], tmp_path: Path

@@ -38,6 +38,7 @@ def run(source: Path) -> tuple[int, dict[str, list[str]]]:
     return status, parts
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_specs_shaped_as_trunk_s_are_read_and_told(trunk: Path) -> None:
     """README says that Kafka 4.5 works on the day of its release."""
@@ -52,6 +53,7 @@ def test_specs_shaped_as_trunk_s_are_read_and_told(trunk: Path) -> None:
     assert parts["Error codes"] == [f"Unknown: {trunk} has no common/protocol/Errors.java."]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_would_be_misread_is_told(trunk: Path) -> None:
     messages = trunk / "clients"

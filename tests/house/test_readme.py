@@ -149,6 +149,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 PAGE = README.read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_block_of_the_readme_does_what_it_shows(
     directory: Path, subtests: pytest.Subtests

@@ -107,6 +107,7 @@ def test_a_change_that_breaks_nothing_passes(checkout: Path) -> None:
     assert "The change is breaking" not in comment
 
 
+@pytest.mark.long
 def test_a_change_that_breaks_fails_and_the_comment_says_what(checkout: Path) -> None:
     change(checkout, *OTHER_TYPE)
     codes, printed, comment = review(checkout)

@@ -148,6 +148,7 @@ def test_what_windows_gets_is_imported_without_what_only_unix_has() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("without", [set(), _kernels()])
 def test_what_windows_gets_works_without_what_only_unix_has(without: set[str]) -> None:

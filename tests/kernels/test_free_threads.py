@@ -88,6 +88,7 @@ def during(work: Callable[[], object]) -> int:
     return count
 
 
+@pytest.mark.long
 def test_loading_the_kernels_does_not_turn_a_gil_on() -> None:
     program = (
         "import importlib, pkgutil, sys\n"

@@ -47,6 +47,7 @@ def test_threads_share_the_functions() -> None:
     assert not faults
 
 
+@pytest.mark.long
 def test_a_collector_that_decodes_in_the_middle_of_a_decode_does_no_harm() -> None:
     decode = functions(MadeUp, 1)[0]
     value = full_message()

@@ -153,6 +153,7 @@ def test_the_longest_lines_of_the_log_are_whole_messages(tmp_path: Path) -> None
     run(job())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_file_of_a_process_that_was_killed_makes_room_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -75,6 +75,7 @@ def use(name: str, version: int, asked: Any = "here", offered: Versions | None =
     return Use(KEYS[name], version, 1, 0, 0, asked, offered)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("api_key", [one for one in catalog().api_keys() if one != 18])
 def test_nothing_is_said_only_where_a_version_is_in_common_or_a_fallback_is_documented(

@@ -89,6 +89,7 @@ def test_a_preview_that_somebody_names_is_refused() -> None:
     assert verdict(OFFSET_DELETE, 0, NEWEST) == "accepted"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_preview_removes_nothing(tmp_path: Path) -> None:
     """A version that only the preview lacks is not deprecated."""
@@ -134,6 +135,7 @@ def test_an_analysis_refuses_to_judge_by_a_preview(tmp_path: Path) -> None:
     assert f"expected a final release, got {RELEASE}, which is a preview" in str(result.exception)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_preview_does_not_change_what_other_releases_say(tmp_path: Path) -> None:
     """The preview has its own listeners, defaults and other facts besides the layout."""

@@ -101,6 +101,7 @@ class Stream:
             self.content.append(self.content[-reached])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_blocks_of_every_kind_follow_each_other_at_every_bit() -> None:
     source = random.Random(12)

@@ -65,6 +65,7 @@ def texts(source: random.Random) -> list[bytes]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_member_that_zlib_writes_is_inflated() -> None:
     source = random.Random(4)
@@ -77,6 +78,7 @@ def test_every_member_that_zlib_writes_is_inflated() -> None:
     assert kinds == {0, 1, 2}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_room_may_end_with_the_content() -> None:
     source = random.Random(5)
@@ -88,6 +90,7 @@ def test_the_room_may_end_with_the_content() -> None:
                 assert run(data, len(content) - 1) is None
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_member_cut_anywhere_or_followed_by_more_is_for_the_library() -> None:
     source = random.Random(6)

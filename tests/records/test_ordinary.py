@@ -82,6 +82,7 @@ def test_all_that_is_ordinary_is_taken(size: int, delta: int) -> None:
         read_ordinary(raw, 0, 3, 7, 9, 2)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_damaged_records_are_read_alike_or_refused() -> None:
     ordinary = 0

@@ -43,6 +43,7 @@ def varint(number: int) -> bytes:
     return bytes([low]) if not high else bytes([low | 0x80]) + varint(high)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_files_of_each_set_of_tags_are_named(spark: SparkSession, tmp_path: Path) -> None:
     directory, out = tmp_path / "capture", tmp_path / "out"

@@ -158,6 +158,7 @@ def test_texts_that_no_row_has_are_not_shown_but_for_what_rows_are_of() -> None:
     assert headings == [told, [one for one in told if one != "Principal"]]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_answers_are_files_and_each_is_imported_when_it_is_asked_for() -> None:
     room = Path(answers.__file__).parent
@@ -218,6 +219,7 @@ def test_type_and_name_say_what_values_are(name: str, of: pa.DataType, kind: str
     assert Column(name, of, "it", heading="It").shown().kind == kind
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_what_tasks_read_from_files_is_what_rows_say(
     spark: SparkSession, told: tuple[Analysis, dict[str, int]]

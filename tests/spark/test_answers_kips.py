@@ -198,6 +198,7 @@ def test_a_client_gains_by_kip_636_what_kip_482_alone_does_not_save(spark: Spark
     assert row.error_tags_gain_share == 0
 
 
+@pytest.mark.long
 def test_no_rows_give_none(empty: AnalysisTables) -> None:
     for answer in OURS.values():
         assert answer.ask(empty).collect() == []

@@ -274,6 +274,7 @@ def test_table_csv_json_and_facts_say_the_same(audited: Audited) -> None:
     assert "team Plant, 1" in analysis.report.read_text()
 
 
+@pytest.mark.long
 def test_the_tables_answer_for_other_releases_too(audited: Audited) -> None:
     tables = audited.analysis.tables.root
     found = audit(audited.session, tables, ["3.9"], {"modern": "Web"}).collect()
@@ -283,6 +284,7 @@ def test_the_tables_answer_for_other_releases_too(audited: Audited) -> None:
     assert breaks == set()
 
 
+@pytest.mark.long
 def test_spark_finds_in_the_tables_what_the_sums_of_their_rows_found(audited: Audited) -> None:
     tables = audited.analysis.tables
     known = tables_to_audit(audited.session, tables)
@@ -291,6 +293,7 @@ def test_spark_finds_in_the_tables_what_the_sums_of_their_rows_found(audited: Au
     assert found == audited.facts.audit
 
 
+@pytest.mark.long
 def test_traffic_is_told_from_the_tables_of_an_analysis(audited: Audited) -> None:
     tables = open_tables(audited.session, audited.analysis.tables.root.parent)
     sizes = {one.direction: one.bytes for one in _bytes(tables.frames).collect()}
@@ -320,6 +323,7 @@ def _sums(rows: DataFrame, *names: str) -> list[int]:
     return [*rows.agg(*(F.sum(name) for name in names)).collect()[0]]
 
 
+@pytest.mark.long
 def test_without_releases_it_is_every_major_from_the_brokers_on(audited: Audited) -> None:
     found = audit(audited.session, audited.analysis.tables.root).collect()
     assert {row.release for row in found} == {"4.4.0"}
@@ -350,6 +354,7 @@ def _changed(audited: Audited, changes: dict[str, Column]) -> dict[str, tuple[st
     return {str(one.client.client_id): (one.verdict, one.evidence) for one in reversed(found)}
 
 
+@pytest.mark.long
 def test_how_a_connection_ended_is_the_evidence_and_what_is_not_kafka_is_nobody_s_client(
     audited: Audited,
 ) -> None:

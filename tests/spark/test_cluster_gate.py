@@ -223,6 +223,7 @@ def test_queries_over_finished_tables_say_the_same(spark: SparkSession, captured
     assert any(one.verdict == "will do nothing" for one in found.findings)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_logs_of_a_cluster_say_it_too(spark: SparkSession, tmp_path: Path) -> None:
     def config(kind: int, resource: str, name: str, said: str | None) -> bytes:
@@ -275,6 +276,7 @@ def test_the_logs_of_a_cluster_say_it_too(spark: SparkSession, tmp_path: Path) -
     assert "What blocks an upgrade of this cluster to Kafka 4?" in render(done.facts)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_an_analysis_of_captures_has_it_in_every_form(spark: SparkSession, tmp_path: Path) -> None:
     traffic = Traffic(tmp_path / "gate")

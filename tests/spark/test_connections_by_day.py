@@ -123,6 +123,7 @@ def no_pauses_at_midnight(rows: DataFrame, by: Sequence[str], order: str) -> Dat
 module_pauses = module._with_pauses
 
 
+@pytest.mark.long
 def test_a_pause_over_midnight_that_is_forgotten_is_found(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

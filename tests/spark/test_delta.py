@@ -337,6 +337,7 @@ def test_one_that_was_taken_for_ended_cannot_enter(anywhere: OutputDirectory) ->
     assert plain(anywhere) == exact(anywhere) == ["one"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_of_two_at_once_with_one_input_one_is_in() -> None:
     with s3() as bucket:
@@ -471,6 +472,7 @@ def test_what_has_no_moment_or_was_cut_before_stays(tmp_path: Path, which: tuple
     assert list(by_day(tmp_path / "x", table, name, 3)) == [(tmp_path / "x", name, 3)]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_a_store_refuses_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     with s3() as bucket:

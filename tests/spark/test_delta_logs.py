@@ -64,6 +64,7 @@ def add(
     return dict(writing.next_offsets or {})
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_analysis_goes_on_with_the_offsets_after_what_is_in(anywhere: OutputDirectory) -> None:
     # The output of an earlier release has neither offsets nor names of files.
@@ -86,6 +87,7 @@ def test_an_analysis_goes_on_with_the_offsets_after_what_is_in(anywhere: OutputD
     assert add(anywhere, {}) == {B: 7}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_of_two_at_once_that_go_on_with_one_log_one_is_in() -> None:
     with s3() as bucket:

@@ -39,6 +39,7 @@ def rows_of(spark: SparkSession) -> DataFrame:
     return twice.union(twice)
 
 
+@pytest.mark.long
 def test_the_sketch_of_parts_is_that_of_all_rows(spark: SparkSession) -> None:
     rows, sums = rows_of(spark), {"rows": F.sum("rows")}
     whole = sketched(rows, ["g"], sums)

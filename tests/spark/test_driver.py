@@ -86,6 +86,7 @@ def driven(place: Store, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     settle(listed, files)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_driver_holds_little_of_each_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -53,6 +53,7 @@ def test_the_file_that_a_tap_is_writing_is_left_for_the_next_run(
     assert output(out).table("frames").num_rows == 3
 
 
+@pytest.mark.long
 def test_each_file_is_added_once(spark: SparkSession, tmp_path: Path) -> None:
     files = [
         file

@@ -103,6 +103,7 @@ def total(name: str, told: Told, parts: DataFrame, spark: SparkSession) -> list[
     return in_order(sums.total(parts, told.tables(spark)).toArrow().to_pylist())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_the_sums_of_days_say_what_all_rows_say(spark: SparkSession, name: str) -> None:
     """Neighboring days are read separately, and each kind of half occurs."""

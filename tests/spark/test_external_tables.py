@@ -48,6 +48,7 @@ def told(spark: SparkSession, name: str, what: str) -> list[str]:
     return [row["data_type"] for row in rows if row["col_name"] == what]
 
 
+@pytest.mark.long
 def test_an_analysis_registers_the_tables_that_it_wrote(
     database: SparkSession, tmp_path: Path
 ) -> None:
@@ -73,6 +74,7 @@ def test_an_analysis_registers_the_tables_that_it_wrote(
     assert database.table(f"{PLACE}.frames").count() == frames
 
 
+@pytest.mark.long
 def test_what_the_output_has_no_more_is_dropped_and_no_file_with_it(
     database: SparkSession, tmp_path: Path
 ) -> None:

@@ -366,6 +366,7 @@ def test_in_a_store_of_two_at_once_with_one_input_one_is_in(tmp_path: Path) -> N
         assert b"secret" not in kept
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_ledger_has_few_files_and_loses_no_entry(out: OutputDirectory) -> None:
     analyze(out, "first")
@@ -491,6 +492,7 @@ def test_old_days_are_taken_out_and_connections_that_go_on_stay(out: OutputDirec
     assert not analyze(out, "old")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_no_snapshot_names_is_removed_and_all_else_is_not(out: OutputDirectory) -> None:
     for text in ("one", "two"):
@@ -516,6 +518,7 @@ def test_what_no_snapshot_names_is_removed_and_all_else_is_not(out: OutputDirect
     assert plain(out) == exact(out) == ["more", "new"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_old_snapshots_do_not_pile_up(
     out: OutputDirectory, monkeypatch: pytest.MonkeyPatch
@@ -560,6 +563,7 @@ def test_the_commands_of_upkeep_work_on_iceberg_tables(out: OutputDirectory) -> 
     assert "flexwire does not compact Iceberg tables" in str(result.exception)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_tasks_need_no_pyiceberg() -> None:
     """Pickled objects for tasks name only what executors have, and do not need Delta."""

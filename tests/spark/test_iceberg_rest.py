@@ -38,6 +38,7 @@ def read_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_tables_grow_in_a_rest_catalog(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -397,6 +397,7 @@ def test_a_body_that_no_variant_holds_says_so(monkeypatch: pytest.MonkeyPatch) -
     assert "bytes, but a Variant can hold at most 400" in long["error"]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark_finds_the_format_and_reads_it(spark: SparkSession, tmp_path: Path) -> None:
     traffic = Traffic(tmp_path)

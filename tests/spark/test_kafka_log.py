@@ -57,6 +57,7 @@ def refusal(read_it: Any) -> str:
     return str(caught.value)
 
 
+@pytest.mark.long
 def test_spark_finds_the_format_and_has_the_columns_of_its_kafka_source(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -134,6 +135,7 @@ def test_damage_fails_a_query_or_is_counted(spark: SparkSession, tmp_path: Path)
     assert offsets(read(spark, tmp_path / "torn-0")) == [0, 1, 2]
 
 
+@pytest.mark.long
 def test_what_is_not_there_is_said_with_what_is(spark: SparkSession, tmp_path: Path) -> None:
     MadeSegment(0).write(tmp_path / "empty-0")
     assert read(spark, tmp_path).collect() == []

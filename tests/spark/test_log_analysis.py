@@ -143,6 +143,7 @@ def test_older_tables_do_not_say_how_transactions_ended(
     assert row.superseded_records == 2 * KEYS * (TIMES - 1)
 
 
+@pytest.mark.long
 def test_aborted_and_open_transactions_are_counted_apart(
     spark: SparkSession, tmp_path: Path
 ) -> None:

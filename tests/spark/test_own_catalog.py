@@ -54,6 +54,7 @@ def uses_the_catalog(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
         yield pa.record_batch({"api_keys": [len(catalog().api_keys())]})
 
 
+@pytest.mark.long
 def test_workers_that_are_used_again_take_the_catalog_of_each_analysis(
     spark: SparkSession, capture: Path, own: Path, tmp_path: Path
 ) -> None:

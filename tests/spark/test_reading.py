@@ -40,6 +40,7 @@ def out(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_table_is_what_spark_reads_by_itself(spark: SparkSession, out: Path) -> None:
     write_table(OutputDirectory(str(out)), "frames", FRAMES_TABLE, frame_index=list(range(5)))
@@ -55,6 +56,7 @@ def test_a_table_is_what_spark_reads_by_itself(spark: SparkSession, out: Path) -
     assert sorted(row.frame_index for row in some.collect()) == list(range(5))
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
 def test_a_table_that_grows_is_the_same_by_spark_and_by_tasks(

@@ -153,6 +153,7 @@ def batches_by_sums(name: str) -> list[tuple[Any, list[pa.RecordBatch]]]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*SEEDS, "HOSTILE"])
 def test_sums_do_not_depend_on_cuts_and_order(name: str) -> None:

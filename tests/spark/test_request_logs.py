@@ -165,6 +165,7 @@ def logs_of_one_connection(root: Path, clients: list[str | None]) -> Path:
     return root
 
 
+@pytest.mark.long
 def test_a_client_id_that_was_given_once_is_that_of_the_connection(
     spark: SparkSession, tmp_path: Path
 ) -> None:

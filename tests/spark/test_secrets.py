@@ -85,6 +85,7 @@ def not_found(planted: Planted, analysis: Analysis) -> set[str]:
     return set(planted.words.values()) - {planted.words[word] for word in words}
 
 
+@pytest.mark.long
 def test_no_secret_is_in_anything_that_is_written(
     spark: SparkSession, planted: Planted, tmp_path: Path
 ) -> None:
@@ -95,6 +96,7 @@ def test_no_secret_is_in_anything_that_is_written(
     assert leaks == set()
 
 
+@pytest.mark.long
 def test_with_credentials_they_are_found(
     spark: SparkSession, planted: Planted, tmp_path: Path
 ) -> None:

@@ -35,6 +35,7 @@ def settings(spark: SparkSession) -> Mapping[str, str]:
     return spark.conf.getAll
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_given", [True, False], ids=["given", "running"])
 def test_settings_and_environment_stay_as_they_are(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_given: bool

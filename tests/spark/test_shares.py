@@ -52,6 +52,7 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
     return divide
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_shares_and_one_task_write_the_same(
     spark: SparkSession, tmp_path: Path, shared: Callable[[int], list[int]]

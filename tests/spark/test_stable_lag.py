@@ -25,6 +25,7 @@ PARTITIONS = range(8)
 HOSTS = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
 
 
+@pytest.mark.long
 def test_logs_say_how_far_committed_records_go(spark: SparkSession, tmp_path: Path) -> None:
     chance = random.Random(7)
     log, expected = MadeTopic("__consumer_offsets"), {}

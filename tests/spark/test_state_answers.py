@@ -208,6 +208,7 @@ def test_what_an_older_release_answered_lacks_only_new_columns(done: Analysis) -
         stored_answers(str(done.output.place), [other])
 
 
+@pytest.mark.long
 def test_what_was_not_asked_of_internal_topics_is_not_nothing(done: Analysis) -> None:
     with pytest.raises(ArgumentError, match="an analysis that stored tiered_storage"):
         stored_answers(str(done.output.place), SOME)

@@ -246,6 +246,7 @@ def test_a_moment_that_no_log_has_is_an_error(whole: Made) -> None:
             ask(GROUP_STATE, tables)
 
 
+@pytest.mark.long
 def test_what_compaction_took_is_said(spark: SparkSession, tmp_path: Path) -> None:
     # Two records that later records replaced, and the tombstone of one of these two records.
     groups(tmp_path / "data", is_whole=True, removed=(0, 2, 7))
@@ -261,6 +262,7 @@ def test_what_compaction_took_is_said(spark: SparkSession, tmp_path: Path) -> No
     assert logs.rows(END, "unread_state") == {"unread_state": []}
 
 
+@pytest.mark.long
 def test_report_and_terminal_say_the_moment(spark: SparkSession, tmp_path: Path) -> None:
     assert spark is not None
     groups(tmp_path / "data", is_whole=True)

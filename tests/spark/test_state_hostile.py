@@ -126,6 +126,7 @@ def several(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ma
     return Made.of(spark, root)
 
 
+@pytest.mark.long
 def test_of_offsets_each_partition_has_a_moment_of_its_own(several: Made) -> None:
     # The transactions have a timeout of a minute.
     hanging = ("transactional_id", "open_us")
@@ -151,6 +152,7 @@ def test_offsets_of_a_log_that_is_not_there_are_refused(several: Made, tmp_path:
     assert not root.exists()
 
 
+@pytest.mark.long
 def test_the_first_and_the_last_moment_have_answers(several: Made) -> None:
     for time in ("0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59.999999+00:00"):
         with several.asked(AsOf.parse(datetime.fromisoformat(time))) as tables:
@@ -158,6 +160,7 @@ def test_the_first_and_the_last_moment_have_answers(several: Made) -> None:
                 ask(one, tables)
 
 
+@pytest.mark.long
 def test_a_damaged_marker_is_no_transaction_that_goes_on(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -108,6 +108,7 @@ def survey_of(
     return found, rows_of(asked, survey, kept_there)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_pieces_and_one_task_find_the_same(
@@ -146,6 +147,7 @@ def test_pieces_that_overlap_are_merged_by_one_task(
     assert of_pieces == of_whole
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("is_seen", [True, False])
 def test_pieces_that_overlap_are_surveyed_in_shares(

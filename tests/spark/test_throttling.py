@@ -78,6 +78,7 @@ def random_exchanges(seed: int) -> Exchanges:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_wait_is_the_time_in_which_the_broker_read_nothing(spark: SparkSession) -> None:
     told, wanted = Told(), []
@@ -105,6 +106,7 @@ def test_the_wait_is_the_time_in_which_the_broker_read_nothing(spark: SparkSessi
     assert sum(one.throttled for one in latency(tables).collect()) == len(found)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_clients_that_are_throttled_and_those_that_do_not_wait(spark: SparkSession) -> None:
     told = Told()

@@ -65,6 +65,7 @@ def test_the_sums_of_days_say_what_all_rows_say(spark: SparkSession, groups: int
         assert 0 < sum(row["asked"] is not None for row in kept) < len(told.frames) / 4
 
 
+@pytest.mark.long
 def test_without_a_throttle_there_is_no_row(spark: SparkSession) -> None:
     told = Told()
     told.exchange(("a", "10.0.0.9:1"), "Produce", 0, 1000, {}, {"throttle_time_ms": 0})

@@ -104,6 +104,7 @@ def test_a_topic_has_the_name_that_another_day_gave(spark: SparkSession, outputs
     assert {row.topic for row in BATCHES.ask(last).collect()} == {"orders"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
 def test_no_file_of_another_day_is_read(form: str, spark: SparkSession, outputs: Path) -> None:
     out = outputs / form

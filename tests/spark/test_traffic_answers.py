@@ -165,6 +165,7 @@ def test_bytes_that_a_request_log_does_not_say_are_not_known(spark: SparkSession
     ], key=repr)  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_error_codes_are_counted_wherever_a_spec_has_them(tables: AnalysisTables) -> None:
     found = _rows(
@@ -182,6 +183,7 @@ def test_error_codes_are_counted_wherever_a_spec_has_them(tables: AnalysisTables
     assert late.time.timestamp() % 60 == 0
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_latencies_are_those_that_were_told_and_a_wait_is_none_of_them(
     tables: AnalysisTables,
@@ -224,6 +226,7 @@ def test_connections_are_told_by_who_opens_and_closes_them(tables: AnalysisTable
     assert found == {}
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_answers_have_their_columns(spark: SparkSession, tables: AnalysisTables) -> None:
     empty = Told().tables(spark)

@@ -164,6 +164,7 @@ def test_what_is_killed_is_completed(
     assert is_left == (step == "note_tables")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_was_joined_before_is_not_in_the_way(tmp_path: Path) -> None:
     """The files of the last analysis are joined only after another analysis is added."""

@@ -141,6 +141,7 @@ def test_every_use_keeps_a_topic_out(tables: AnalysisTables) -> None:
     assert {*[*found][: len(UNUSED)]} == {*UNUSED}
 
 
+@pytest.mark.long
 def test_without_traffic_what_is_only_there_is_not_seen(tables: AnalysisTables) -> None:
     alone = replace(tables, message=lambda _: None)
     found = {row.topic for row in unused_topics(alone).collect()}

@@ -103,6 +103,7 @@ def compact(out: OutputDirectory) -> None:
         join(out, group)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_joining_keeps_every_row_and_makes_one_file_a_day(
     out: OutputDirectory, first_hours: Hours
@@ -194,6 +195,7 @@ def ledger_files(out: OutputDirectory) -> list[Path]:
     return [*(out.path / "ledger").glob("*.parquet")]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_analysis_looks_only_where_its_files_may_be(
     out: OutputDirectory, first_hours: Hours, monkeypatch: pytest.MonkeyPatch
@@ -217,6 +219,7 @@ def test_an_analysis_looks_only_where_its_files_may_be(
     assert read[-1] == 1
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["commit", *in_make_long("put")])
 def test_joining_that_is_killed_loses_nothing(
@@ -248,6 +251,7 @@ def test_joining_that_is_killed_loses_nothing(
     assert len([path for path in there if "_delta_log" not in path.parts]) == len(files(out))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_is_not_in_is_not_joined_and_can_be_taken_out(
     out: OutputDirectory, first_hours: Hours, monkeypatch: pytest.MonkeyPatch
@@ -340,6 +344,7 @@ def test_a_connection_that_goes_on_stays(out: OutputDirectory) -> None:
     assert not [group for group in to_retire(out, late.date()) if group.table == "connections"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_commands_say_what_they_do_before_they_do_it(out: OutputDirectory) -> None:
     append_hours(out, 21, datetime(2020, 1, 1, 12, tzinfo=UTC))

@@ -98,6 +98,7 @@ def test_every_answer_of_a_store_is_that_of_all_columns(spark: SparkSession, gro
             assert told(SumsByDay(rows).ask(answer)) == told(ask(answer, here)), answer.name
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_only_used_columns_are_read(
@@ -125,6 +126,7 @@ def test_only_used_columns_are_read(
     assert [len(columns) for _, columns in columns_read] == [1]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_column_that_was_not_expected_to_be_used_is_read_after_all(

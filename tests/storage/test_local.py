@@ -200,6 +200,7 @@ def test_links_lead_to_files_once(place: OutputDirectory, tmp_path: Path) -> Non
     assert list_captures([place.url, tmp_path / "directory", tmp_path / "*"]) == [one]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_listing_takes_a_few_hundred_bytes_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     count, page = 100_000, 1000

@@ -120,6 +120,7 @@ def test_of_an_ordinary_capture_nothing_is_read_again(name: str, tmp_path: Path)
     assert sum(one.packets for one in found.notes) > 400
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_captures_within_a_capture_are_no_place_to_begin(tmp_path: Path) -> None:
     inner = b"".join(enhanced(packet(), START_US + one, 0, "<") for one in range(2000))
@@ -272,6 +273,7 @@ def test_what_is_read_again_takes_no_look_at_all_names(tmp_path: Path, *, is_kno
     assert many < 5 * few
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_range_that_shows_more_than_its_pieces_said_has_all_connections(tmp_path: Path) -> None:
     shape = replace(MORE["long"], connections=40, talk=Talk(exchanges=8))

@@ -191,6 +191,7 @@ FORMS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(("make", "name"), FORMS)
 def test_parts_say_what_the_whole_says(name: str, make: Make, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ def _forget_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, form in FORMS.items() if form.magic == 2])
 def test_a_bomb_is_refused_in_little_memory(name: str) -> None:

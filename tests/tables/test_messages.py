@@ -70,6 +70,7 @@ def check(name: str, frames: list[dict[str, Any]], release: str | None = None) -
         same(found, by_objects(given, name, release, show=show))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("name", APIS)
 def test_all_versions_in_one_batch(name: str) -> None:
@@ -209,6 +210,7 @@ def text(rows: pa.RecordBatch) -> str:
     return repr(rows.to_pylist())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("one", SECRETS)
 def test_no_credential_is_in_a_row(one: CredentialField) -> None:

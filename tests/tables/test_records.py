@@ -154,6 +154,7 @@ def test_no_rows_and_no_records_give_no_batches() -> None:
         check(PRODUCE, carriers)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(st.data())
 @settings(max_examples=150)
@@ -173,6 +174,7 @@ def test_damaged_partitions_have_the_rows_of_objects(data: st.DataObject) -> Non
     check(PRODUCE, partitions_of(pieces))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(
     st.lists(st.lists(record_batches() | message_sets(), max_size=3), max_size=4),

@@ -320,6 +320,7 @@ def test_a_line_without_an_id_takes_that_of_its_connection(tmp_path: Path) -> No
     assert ids_of_lines_without(logged) == {}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_header_in_a_log_calls_it_as_its_spec_does(tmp_path: Path) -> None:
     use_catalog(trunk_catalog(tmp_path))

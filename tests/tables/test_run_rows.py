@@ -41,6 +41,7 @@ def runs() -> RunRows:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_slice_is_that_of_the_rows(runs: RunRows) -> None:
     rows = runs.to_pylist()

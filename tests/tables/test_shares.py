@@ -81,6 +81,7 @@ def found_in(asked: AnalysisRequest, make: Make, before: bytes | None = None) ->
 FEW = ("everything", "damaged")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*FEW, *in_make_long(*(one for one in SHAPES if one not in FEW))])
 def test_shares_find_what_one_task_finds(name: str, tmp_path: Path) -> None:
@@ -99,6 +100,7 @@ def test_shares_find_what_one_task_finds(name: str, tmp_path: Path) -> None:
                 assert_same(got, expected, (seed, how, shares))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["everything", *in_make_long("hosts", "secured")])
 def test_shares_without_kernels_find_what_one_task_finds(name: str, tmp_path: Path) -> None:
@@ -194,6 +196,7 @@ def test_a_late_capture_is_late_for_a_share(
                 make(asked, {}, state)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_state_in_shares_is_without_connections_that_are_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -280,6 +283,7 @@ def forget_times(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FrameTimes, "add", lambda *_: None)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "plant", [lose_a_key, *in_make_long(count_notes_twice, turn_keys_around, forget_times)]

@@ -31,6 +31,7 @@ def _result(form: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=times(50))
 @given(st.dictionaries(st.text(max_size=5), _FORMS))
@@ -45,6 +46,7 @@ _GROWTHS: list[Callable[[Any], Any]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=times(60))
 @given(_FORMS, st.lists(st.sampled_from(_GROWTHS), max_size=3))

@@ -52,6 +52,7 @@ def _open(root: ServedRoot, text: str) -> Path:
 _TEXT = st.lists(st.sampled_from([*PARTS, *FORMS]) | st.text(max_size=3), max_size=8)
 
 
+@pytest.mark.long
 @settings(max_examples=times(1_000))
 @given(parts=_TEXT, is_absolute=st.booleans())
 def test_every_path_is_below_the_root_or_refused(

@@ -161,6 +161,7 @@ def _lines(root: Path) -> str:
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
+@pytest.mark.long
 def test_it_only_reads_and_ends_when_its_input_ends(tmp_path: Path) -> None:
     make_served(tmp_path / "root")
     root = tmp_path / "root"

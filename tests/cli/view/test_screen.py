@@ -88,6 +88,7 @@ def test_it_shows_connections_frames_and_the_fields_of_the_first(file: Path) -> 
     _drive(file, act)
 
 
+@pytest.mark.long
 def test_keys_choose_frames_and_connections(file: Path) -> None:
     async def act(app: CaptureScreen, pilot: Pilot[None]) -> None:
         assert "10.0.0.7:50001>10.0.0.1:9092, request 0 of" in _fields(app)
@@ -233,6 +234,7 @@ async def _type(app: CaptureScreen, pilot: Pilot[None], text: str) -> None:
     await _settled(app, pilot)
 
 
+@pytest.mark.long
 def test_a_typed_filter_shows_what_the_option_would(file: Path) -> None:
     listed: list[list[list[str]]] = []
 
@@ -267,6 +269,7 @@ def test_a_typed_filter_shows_what_the_option_would(file: Path) -> None:
     _drive(file, act)
 
 
+@pytest.mark.long
 def test_a_wrong_filter_is_told_and_changes_nothing(file: Path) -> None:
     async def act(app: CaptureScreen, pilot: Pilot[None]) -> None:
         before = _cells(app)

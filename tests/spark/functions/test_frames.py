@@ -53,6 +53,7 @@ def test_a_request_says_what_it_is() -> None:
     assert nothing is None
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_header_3_says_which_client_instance_it_is(tmp_path: Path) -> None:
     instance = uuid.UUID(int=7)

@@ -32,6 +32,7 @@ pytestmark = pytest.mark.spark
 HAS_FUNCTIONS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1)
 
 
+@pytest.mark.long
 def test_a_function_takes_the_catalog_along_that_its_caller_had(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -39,6 +39,7 @@ def shown(spark: SparkSession, there: Path, **asked: Any) -> list[tuple[Any, ...
     return [tuple(row)[:6] for row in found]
 
 
+@pytest.mark.long
 def test_voters_as_of_an_offset(spark: SparkSession, tmp_path: Path) -> None:
     from flexwire.answers.cluster_features import features  # noqa: PLC0415
     from flexwire.answers.cluster_voters import voters  # noqa: PLC0415

@@ -111,6 +111,7 @@ def check(log: InternalLog, truths: list[Told]) -> tuple[int, int]:
     return known, len(rows) - known
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", [OLD, *in_make_long(NEW)])
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.cluster)])
 def test_commits_at_any_moment_are_those_of_coordinators(
@@ -137,6 +138,7 @@ def test_commits_at_any_moment_are_those_of_coordinators(
 
 
 # The test has as many partitions as two logs. Each moment takes one query.
+@pytest.mark.long
 @pytest.mark.parametrize(
     "seed", [1, *(pytest.param(n, marks=pytest.mark.cluster) for n in (2, 3, 4, 5))]
 )
@@ -246,6 +248,7 @@ def pruned(root: Path) -> list[tuple[list[tuple[str, str, int]], int]]:
     return made
 
 
+@pytest.mark.long
 def test_of_a_pruned_log_of_share_groups_only_what_is_true_is_known(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -64,6 +64,7 @@ def written(root: Path) -> Path:
     return made.write(root)
 
 
+@pytest.mark.long
 def test_only_what_is_written_blocks_a_group(spark: SparkSession, tmp_path: Path) -> None:
     done = analyze(
         [written(tmp_path / "logs")], tmp_path / "out", spark=spark, answers=["group_protocols"]

@@ -206,6 +206,7 @@ def same(found: DataFrame, wanted: DataFrame) -> int:
 FIELDS = {"OffsetCommit": ["key.topic", "value"], "GroupMetadata": []}
 
 
+@pytest.mark.long
 def test_a_log_of_files_says_what_a_log_of_rows_says(spark: SparkSession, tmp_path: Path) -> None:
     log = open_log(spark, damaged_log(tmp_path, InternalTopic.CONSUMER_OFFSETS), "consumer-offsets")
     log = replace(log, until={0: 99}, cleaned={0: 150})

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.long
 def test_what_a_broker_wrote(spark: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path, f"__consumer_offsets-0/{BASE}.log").parent
     reader = spark.read.format("kafka-log").option("includeBatch", "true")

@@ -183,6 +183,7 @@ def read_otherwise(log: InternalLog) -> InternalLog:
     return replace(log, files=None) if log.until else log
 
 
+@pytest.mark.long
 @spark_only
 def test_groups_and_members_are_those_of_a_coordinator(
     drawn: random.Random, spark: SparkSession, tmp_path: Path
@@ -210,6 +211,7 @@ def compacted(log: list[Written], bound: int, drawn: random.Random) -> set[int]:
     }
 
 
+@pytest.mark.long
 @spark_only
 def test_of_compacted_groups_only_what_is_true_is_known(
     drawn: random.Random, spark: SparkSession, tmp_path: Path

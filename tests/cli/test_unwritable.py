@@ -146,6 +146,7 @@ def test_what_cannot_be_written_is_named_and_nothing_is_changed(
     assert below(tmp_path) == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", READING)
 def test_what_writes_nothing_needs_no_place_to_write(
     line: str, places: dict[str, Path], monkeypatch: pytest.MonkeyPatch

@@ -48,6 +48,7 @@ def test_all_run_one_command() -> None:
     assert "--tables delta --append" in texts("python")[0]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
 def test_the_command_adds_captures_once(tmp_path: Path) -> None:

@@ -148,6 +148,7 @@ def pytest_configure(config):
 """
 
 
+@pytest.mark.long
 def test_a_run_that_fails_itself_names_the_tests_that_its_workers_had(tmp_path: Path) -> None:
     done = session(tmp_path, {"conftest.py": FAILS, "test_b.py": WAITS}, *BESIDE)
     assert done.returncode not in {0, 5}

@@ -71,6 +71,7 @@ def test_a_collector_that_decodes_in_the_middle_of_a_decode_does_no_harm() -> No
     assert all(inner)
 
 
+@pytest.mark.long
 def test_a_list_that_changes_while_it_is_written_does_no_harm() -> None:
     # While a structure is compared with its default, another thread may run.
     encode = functions(hooked(), 2)[1]

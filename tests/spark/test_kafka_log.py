@@ -112,6 +112,7 @@ def test_filters_narrow_what_is_read_where_they_were_asked_for(
     assert rows.count() == 3 * len(expected)
 
 
+@pytest.mark.long
 def test_damage_fails_a_query_or_is_counted(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, f"flipped-0/{BASE}.log")
     torn = MadeSegment(0)

@@ -115,6 +115,7 @@ def seen(out: Path, form: str = "delta") -> list[int]:
     return sorted(row["correlation_id"] for row in frames if row["direction"] == "request")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["delta", "iceberg"])
 def test_an_hour_is_skipped_undone_killed_and_read_again(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -126,6 +126,7 @@ def test_no_file_of_another_day_is_read(form: str, spark: SparkSession, outputs:
             file.with_suffix(".hidden").rename(file)
 
 
+@pytest.mark.long
 def test_stored_answers_are_not_those_of_a_span(outputs: Path) -> None:
     [whole] = stored_answers(outputs / "parquet", ["chargeback"])
     later = TimeSpan.parse(MIDNIGHT, None)

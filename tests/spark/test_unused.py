@@ -149,6 +149,7 @@ def test_without_traffic_what_is_only_there_is_not_seen(tables: AnalysisTables) 
     assert found == {*UNUSED, *APART, *in_traffic}
 
 
+@pytest.mark.long
 def test_every_use_keeps_a_group_out(tables: AnalysisTables) -> None:
     rows = UNUSED_GROUPS.ordered(unused_groups(tables)).collect()
     assert {row.group for row in rows} == {"old", "described", "weekly", "no-time"}

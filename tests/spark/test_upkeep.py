@@ -315,6 +315,7 @@ def test_one_that_is_killed_after_it_took_the_place_of_all_is_alone_in(
     assert [client for _, client in rows(out)] == ["new"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_old_days_go_and_what_was_seen_since_stays(
     out: OutputDirectory, first_hours: Hours

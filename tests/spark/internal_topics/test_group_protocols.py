@@ -91,6 +91,7 @@ def test_only_what_is_written_blocks_a_group(spark: SparkSession, tmp_path: Path
     assert (by_group["moved"]["remedy"], by_group["streams"]["source"]) == (None, "KAFKA-18134")
 
 
+@pytest.mark.long
 def test_what_compaction_removed_is_not_judged(spark: SparkSession, tmp_path: Path) -> None:
     """At a moment before the remaining record, a group may have been different."""
     made = MadeTopic("__consumer_offsets")

@@ -240,6 +240,7 @@ def test_of_compacted_groups_only_what_is_true_is_known(
     assert min(known, unknown) > 0
 
 
+@pytest.mark.long
 @spark_only
 def test_share_partitions_are_those_of_a_coordinator(
     drawn: random.Random, spark: SparkSession, tmp_path: Path

@@ -229,7 +229,7 @@ WRONG_FIELDS: list[tuple[str, dict[str, Any], str]] = [
     ("level", {"level": 1}, "none has no levels"),
     ("base_offset", {"base_offset": -(2**63) - 1}, "does not fit in 64 bits"),
     ("base_offset", {"base_offset": "5"}, "expected an integer, got '5'"),
-    ("last_offset", {"last_offset": 4}, "4 must be 0 to 2147483647 more than the base offset 5"),
+    ("last_offset", {"last_offset": 4}, "expected the base offset 5 plus 0 to 2147483647, got 4"),
     ("last_offset", {"last_offset": 2**31 + 5}, "more than the base offset 5"),
     ("max_timestamp", {"max_timestamp": 2**63}, "does not fit in 64 bits"),
     ("base_timestamp", {"base_timestamp": 2**63}, "does not fit in 64 bits"),

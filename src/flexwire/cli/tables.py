@@ -136,8 +136,9 @@ def undo(*, out: str, analysis: str, dry_run: bool, output: Format) -> None:
 def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
     """Delete files in OUT that its tables no longer use.
 
-    OUT is an output of analyze --tables delta or iceberg. A file is unused if it was joined, if
-    retain or a new analysis removed it, or if a killed process left it behind. The command also
+    OUT is an output of analyze --tables delta or iceberg. A file is unused if it was merged
+    into another file, if `retain` or a new analysis removed it, or if a killed process left it
+    behind. The command also
     deletes daily sums that newer sums have replaced, and the sums of days that are no longer in the
     tables. The command first prints everything that it removes. Afterwards, old versions of the
     tables can no longer be read. For Iceberg, the snapshots expire.

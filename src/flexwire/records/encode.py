@@ -211,7 +211,7 @@ def seal_batch(
         _number(fields, f"{which}_offset", 64) for which in ("base", "last")
     )
     if not 0 <= last_offset - base_offset <= INT32_MAX:
-        reason = f"{last_offset} must be 0 to {INT32_MAX} more than the base offset {base_offset}"
+        reason = f"expected the base offset {base_offset} plus 0 to {INT32_MAX}, got {last_offset}"
         raise EncodeError(reason, path="last_offset")
     # A batch that compaction emptied contains no compressed data at all. Such a batch does not
     # even contain the compressed form of empty data.

@@ -252,7 +252,7 @@ class ProcessRunner:
                 self._end(worker)
                 worker.ready.exception()
             raise TapError(
-                f"a process of the tap was not ready after {_START_SECONDS:g} s"
+                f"a tap process was not ready after {_START_SECONDS:g} s"
             ) from None
 
     def _say(

@@ -64,4 +64,4 @@ def _play_librdkafka(ledger: OutcomeRecorder, address: str, client_id: str, soft
     with RawConnection(address, ledger.client_id(client_id)) as connection:
         connection.request(_API_VERSIONS, "ApiVersions", 3, named)
         connection.request(_SASL_HANDSHAKE, "SaslHandshake", 1, {"mechanism": "GSSAPI"})
-    ledger.step(f"began a Kerberos login like librdkafka {software}")
+    ledger.step(f"began a Kerberos login as librdkafka does: {software}")

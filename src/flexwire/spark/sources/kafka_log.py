@@ -64,10 +64,10 @@ ACCEPTED: Final = {
     "for a stream also `latest`",
     "endingOffsets": '`latest`, or JSON such as `{"orders": {"0": 50, "1": -1}}`; records at these '
     "offsets are not read",
-    "startingTimestamp": "a time in ms: a partition begins at its first record at or after this "
-    "time",
-    "endingTimestamp": "a time in ms: a partition ends before its first record at or after this "
-    "time",
+    "startingTimestamp": "a time in ms: each partition is read from its first record at or "
+    "after this time",
+    "endingTimestamp": "a time in ms: each partition is read up to, but not including, its "
+    "first record at or after this time",
     "startingOffsetsByTimestamp": 'JSON such as `{"orders": {"0": 1700000000000}}`: '
     "`startingTimestamp` by partition",
     "endingOffsetsByTimestamp": 'JSON such as `{"orders": {"0": 1700000000000}}`: '

@@ -230,7 +230,11 @@ WRONG_FIELDS: list[tuple[str, dict[str, Any], str]] = [
     ("base_offset", {"base_offset": -(2**63) - 1}, "does not fit in 64 bits"),
     ("base_offset", {"base_offset": "5"}, "expected an integer, got '5'"),
     ("last_offset", {"last_offset": 4}, "expected the base offset 5 plus 0 to 2147483647, got 4"),
-    ("last_offset", {"last_offset": 2**31 + 5}, "more than the base offset 5"),
+    (
+        "last_offset",
+        {"last_offset": 2**31 + 5},
+        "expected the base offset 5 plus 0 to 2147483647, got 2147483653",
+    ),
     ("max_timestamp", {"max_timestamp": 2**63}, "does not fit in 64 bits"),
     ("base_timestamp", {"base_timestamp": 2**63}, "does not fit in 64 bits"),
     ("partition_leader_epoch", {"partition_leader_epoch": 2**31}, "does not fit in 32 bits"),

@@ -251,9 +251,7 @@ class ProcessRunner:
                 process.kill()
                 self._end(worker)
                 worker.ready.exception()
-            raise TapError(
-                f"a tap process was not ready after {_START_SECONDS:g} s"
-            ) from None
+            raise TapError(f"a tap process was not ready after {_START_SECONDS:g} s") from None
 
     def _say(
         self, worker: _WorkerHandle, message: dict[str, Any], client: socket.socket | None = None

@@ -100,8 +100,9 @@ def input_sources(paths: Iterable[str | Path]) -> Inputs:
     If log segments are given, the files next to them are read too.
 
     The name of a file determines its kind, or else the content does. A path to a file may have any
-    name. In a directory, files whose names do not show a kind are left out. Raises `CaptureError`
-    for captures together with request logs, because a request in both would be counted twice.
+    name. In a directory, files whose names do not indicate a type are skipped. Raises
+    `CaptureError` for captures together with request logs, because a request in both would be
+    counted twice.
     """
     inputs = Inputs([], [], [])
     for file in _of_one_name(list_files(paths, has_input_name, INPUTS)):

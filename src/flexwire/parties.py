@@ -24,8 +24,8 @@ AuditVerdict = Literal[
 ]
 """The effects of a release on a party, the most serious first.
 
-The verdict "will do nothing" means a setting that the release accepts without effect. "not judged"
-is the verdict on every broker and controller.
+The verdict "will do nothing" means that the release accepts the setting and ignores it. "not
+judged" is the verdict on every broker and controller.
 """
 
 VERDICTS: tuple[AuditVerdict, ...] = get_args(AuditVerdict)

@@ -54,7 +54,7 @@ def test_a_module_against_a_release_lacks_its_own_messages_only() -> None:
         names = [name for name, one in MESSAGES.items() if one.place.directory == module]
         for directory in ("", "common/message", module):
             given = {name: at(MESSAGES[name], InputKind.TREE, directory) for name in names}
-            # If the directories have the names of a release, the input is the whole release.
+            # If the directories are named as in a release, the input is the whole release.
             others = MESSAGES.keys() - names if directory == module else set()
             assert gone(MESSAGES, given) == others
             for name in names if len(names) > 1 else ():

@@ -168,7 +168,7 @@ def test_explain_gives_the_name_of_an_error_code(run: Run) -> None:
         "NOT_COORDINATOR",
         None,
     ]
-    # A code that no release has, and a field of the same type that is not an error code.
+    # An error code that no release defines, and a field of the same type that holds no error code.
     assert (
         run("explain", "HeartbeatResponse", "000000007fff00", "-V", "4")
         .out.splitlines()[2]

@@ -151,5 +151,6 @@ def test_errors_lists_codes_by_name_and_number() -> None:
         "renamed": None,
         "meaning": MEANINGS["UNKNOWN_TOPIC_ID"],
     }
-    # An unknown name is an error that suggests the nearest one (tests/cli/test_names.py).
+    # An unknown name causes an error that suggests the closest known name
+    # (tests/cli/test_names.py).
     assert told("schema", "errors", "nothing") == ""

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.each import each
 
 ROOT = Path(__file__).parents[2]
-# `from flexwire.a import b, c` in one line, or with its names in parentheses.
+# `from flexwire.a import b, c` on one line, or with the names in parentheses.
 IMPORT = re.compile(r"from (flexwire[\w.]*) import (\([^)]*\)|[^\n'\";\\]*)")
 UNREAD = [
     ROOT / "Makefile",

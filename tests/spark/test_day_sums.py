@@ -336,7 +336,7 @@ def test_vacuum_removes_sums_that_nobody_needs(
 
 @pytest.mark.long
 def test_sums_of_another_catalog_have_other_names(tmp_path: Path) -> None:
-    """Sums for a message that one catalog knows are not used with another catalog."""
+    """If only one catalog contains a message, its sums are not used with another catalog."""
     name = day_sums._digest("told_names", TOLD_NAMES, "2026-11-22", {})
     use_catalog(trunk_catalog(tmp_path))
     try:

@@ -69,7 +69,7 @@ def paired_rows(count: int, seed: int) -> list[dict[str, Any]]:
 
 
 def outcome_rows(paired: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
-    """Return the outcomes of the bodies, in another order."""
+    """Return the outcomes of the bodies, reordered."""
     source = random.Random(seed)
     rows = [
         {

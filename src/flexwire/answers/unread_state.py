@@ -58,7 +58,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def unread_state(tables: AnalysisTables) -> DataFrame | None:
-    """Return the records of internal topics that could not be read.
+    """Return the internal-topic records that could not be read.
 
     The answer has a row for each partition, type and version of such records.
 

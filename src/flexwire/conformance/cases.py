@@ -172,7 +172,7 @@ def plan_cases(offered: Mapping[int, Versions], asking: Asking) -> CasePlan:
 
 
 def asked_versions(api_key: int, offered: Versions, asks: QuestionOf = question) -> list[int]:
-    """Return the offered versions that the catalog has and that have a question."""
+    """Return the offered versions that the catalog contains and for which there is a question."""
     name = api_name(api_key)
     known = offered & released_versions(api_key)
     return [version for version in known if asks(name, version) is not None]

@@ -1,4 +1,4 @@
-"""Compare a run with a second broker, which gets the same requests and is judged by the same rules.
+"""Compare a run with the run of a second broker: same requests, same rules.
 
 The brokers may offer different versions. A case is sent to the second broker only if both brokers
 offer its version, or neither does. Versions that only one of the brokers offers are listed.

@@ -161,7 +161,7 @@ def _refused(
     if place is not None:
         is_compact = place.type.startswith(_COMPACT)
         huge = write_unsigned_varint(INT32_MAX) if is_compact else INT32_MAX.to_bytes(4, "big")
-        # For an empty list, this place is the complete list. Otherwise the elements follow.
+        # For an empty list, the place is that of the list itself. Otherwise the elements follow.
         damaged = body[: place.offset] + huge + body[place.offset + (1 if is_compact else 4) :]
         yield _Damage(
             header + damaged, "a list that is longer than the frame", CaseExpectation.REFUSED

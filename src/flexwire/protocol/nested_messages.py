@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 VERSION_BYTES: Final = 2
-"""The size of the int16 version before a message that contains its version."""
+"""The size of the int16 version that precedes the body of such a message."""
 
 _INDEX: Final = re.compile(r"\[\d+\]")
 _PROTOCOL_TYPE: Final = "protocolType"

@@ -29,7 +29,7 @@ class Members:
     """The members of a JSON object in a spec, each converted to the type that it must have.
 
     A member with the value null counts as absent. ``what`` is the name of the object in error
-    texts. The conversions are the same as in Jackson, which Kafka's generator uses.
+    messages. The conversions are the same as in Jackson, which Kafka's generator uses.
 
     A member that was refused counts as absent. If the member is required, it gets an arbitrary
     value. If the text collects problems, it keeps one problem for each member, and reading

@@ -37,7 +37,7 @@ _NUMBERS = re.compile(r"(?:1\.(?=\d))?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?(
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that was started and reported its home and its version."""
+    """A Java installation that started, and reported its home directory and its version."""
 
     home: Path
     version: tuple[int, int, int]

@@ -38,7 +38,7 @@ class SequentialFiles:
         self._start: FilePosition | None = None
 
     def between(self, start: FilePosition | None, stop: FilePosition | None) -> list[InputFile]:
-        """Return the files from one position to another. None is the start or the end."""
+        """Return the files from ``start`` to ``stop``; ``None`` means the first or last file."""
         first = 0 if start is None else self._places[start.file]
         end = len(self._files) if stop is None else self._places[stop.file] + 1
         return self._files[first:end]

@@ -55,7 +55,7 @@ _SEARCHED_FOR_TLS = 1 << 16
 class ConnectionGuess(NamedTuple):
     """A guess about the state of a connection at the start of a part.
 
-    ``firsts`` are the next sequence numbers of its two ends. If ``shows_tls`` is true, the bytes
+    ``firsts`` holds the next sequence number of each end. If ``shows_tls`` is true, the bytes
     look like TLS, and no frames are expected in them.
     """
 

@@ -338,7 +338,7 @@ class _Outgoing:
 
 
 class _Response:
-    """A response that is decoded to be changed. Raises `FlexwireError` if decoding fails."""
+    """A response, decoded so that it can be changed. Raises `FlexwireError` if that fails."""
 
     def __init__(self, payload: bytes, request: RequestFrame) -> None:
         frame = parse_response(beginning(payload), request.api_key, request.api_version)

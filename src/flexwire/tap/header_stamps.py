@@ -166,7 +166,7 @@ class Stamper:
             self._is_over = True
         if self._is_over or request is None or is_sasl(request):
             return StampedRequest(payload, {}, "unstamped_sasl")
-        # For a version that is in no release, a broker reads no tags.
+        # For an unreleased version, a broker does not read tags.
         if not _has_tags(request):
             return StampedRequest(payload, {}, "unstamped_not_flexible")
         fields: Any = request.header

@@ -136,9 +136,9 @@ def parse_port_range(text: str) -> PortRange:
 class StablePorts:
     """The ports in a range, and the broker's address for each port.
 
-    A file keeps the ports the same in every run. A new address gets the lowest port that no other
-    address has. Ports in the file that are outside the range are forgotten. Raises `TapError` for a
-    file that cannot be read or has other content.
+    The ports are stored in a file, so that they stay the same in every run. A new address gets the
+    lowest port that no other address has. Ports in the file that are outside the range are
+    forgotten. Raises `TapError` for a file that cannot be read or has other content.
     """
 
     def __init__(self, ports: PortRange, path: Path) -> None:

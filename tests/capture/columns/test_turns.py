@@ -195,7 +195,7 @@ def test_the_oldest_of_too_many_give_up() -> None:
         exchange(many + one, "request", heartbeat(correlation_id=10**6 + max(0, one - 30)))
         for one in range(90)
     ]
-    # The clock says that the late frames were captured first, as in files that are out of order.
+    # By their timestamps, the later frames were captured first, as in files that are out of order.
     late = [msgspec.structs.replace(one, timestamp_us=0, first_us=0) for one in late]
     frames = [*asked, *answers, *stray, *late]
     expected = paired_rows([("a.pcapng", one) for one in frames], [])

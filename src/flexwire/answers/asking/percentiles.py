@@ -1,4 +1,4 @@
-"""Percentiles that depend only on the values, however tables are divided into tasks.
+"""Percentiles that depend only on the values, no matter how tasks divide the tables.
 
 The p-th percentile is the smallest value that at least p percent of the values do not exceed.
 `percentile` is an aggregate and can be combined with other aggregates. Three such aggregates hold

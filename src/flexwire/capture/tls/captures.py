@@ -108,7 +108,7 @@ class PacketCopier(Closeable):
 MOST_ENDS: Final = 16 * 1024
 """The largest number of endpoint pairs with open connections.
 
-If there are more pairs, the pair that was idle the longest is ended.
+If there are more pairs, the pair that has been idle the longest is closed.
 """
 FILE_BYTES: Final = 1024 * 1024 * 1024
 OTHERS: Final = "others.pcapng"

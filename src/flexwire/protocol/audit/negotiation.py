@@ -1,4 +1,4 @@
-"""Find the common version of an API for a client and a release, or the effect of its absence.
+"""Find the API version that a client and a release share, or what happens without one.
 
 A client that negotiates sends the lower of the two maximum versions. This requires a common
 version: a release may lack an API completely, or may have removed all versions that the client

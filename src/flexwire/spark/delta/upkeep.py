@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from flexwire.storage.output_directory import OutputDirectory
 
-# A joined file is joined again once the smaller files reach an eighth of its size.
+# A merged file is merged again once the smaller files together reach an eighth of its size.
 _SHARE: Final = 8
 _CONNECTIONS: Final = "connections"
 

@@ -180,7 +180,7 @@ class _Joiner:
 
 
 def _copy(data: bytes, writer: TableWriter) -> None:
-    # pyarrow cannot copy pages unchanged, and small row groups should become large.
+    # pyarrow cannot copy pages unchanged. Besides, small row groups are merged into larger ones.
     file = pq.ParquetFile(pa.BufferReader(data))
     for group in range(file.num_row_groups):
         for batch in file.read_row_group(group, use_threads=False).to_batches():

@@ -192,7 +192,7 @@ class Totals:
     responses. ``bytes`` is the size of all frames. An *unanswered request* expects a response that
     the capture lacks. An *unpaired response* answers a request that the capture lacks.
     ``lenient_frames`` decoded only leniently (see `LenientUse`), and are not among the
-    ``decode_failures``. ``skipped_packets`` were not TCP or could not be read.
+    ``decode_failures``. ``skipped_packets`` counts packets that were not TCP or could not be read.
     ``batches_beyond_bounds`` are record batches that exceed a limit when they are decompressed;
     they are also among the ``decode_failures``.
     """

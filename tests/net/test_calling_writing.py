@@ -119,7 +119,12 @@ DANGEROUS = [
     ),
     ("InitProducerId", 4, {"transactionalId": "t"}, "the broker fences the producer"),
     ("InitProducerId", 4, {"transactionalId": None}, ""),
-    ("ConsumerGroupHeartbeat", 1, {"groupId": "g"}, "a classic group of that name is converted"),
+    (
+        "ConsumerGroupHeartbeat",
+        1,
+        {"groupId": "g"},
+        "classic group with that name will be converted",
+    ),
     ("ConsumerGroupHeartbeat", 1, {"groupId": "g", "memberEpoch": 4}, ""),
     ("ShareGroupHeartbeat", 1, {"groupId": "g"}, "joins the group"),
     ("StreamsGroupHeartbeat", 0, {"groupId": "g"}, "joins the group"),

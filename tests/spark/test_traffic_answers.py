@@ -265,7 +265,7 @@ def _types_of(columns: Any) -> list[tuple[str, str]]:
         ("client_id,team\na,b\n\na,c\n", ":4: expected one team for 'a', got 'b' and 'c'"),
         (
             'client_id,team\n"a,b\n',
-            ": cannot be read as a CSV file of labels: unexpected end of data",
+            ": cannot be read as a CSV label file: unexpected end of data",
         ),
     ],
 )

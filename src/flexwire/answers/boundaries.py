@@ -37,8 +37,8 @@ COLUMNS: Final = (
            "responses on these connections that have no request in this analysis, and therefore no "
            "API, client id or latency", heading="Responses without request"),
     Column("early_bytes", pa.int64(),
-           "bytes of frames that this analysis cannot read, because the cut was in the middle of "
-           "these frames",
+           "bytes of frames that began before the cut and end after it, so that this analysis "
+           "cannot read them",
            heading="Cut frames"),
     Column("time", MOMENT, "when the first of these connections continues", heading="When"),
 )  # fmt: skip

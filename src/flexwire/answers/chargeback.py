@@ -33,8 +33,8 @@ _NOT_SAID: Final = "if a request log lacks the size of some messages"
 COLUMNS: Final = (
     Column("day", pa.date32(), "the day in UTC on which these frames were captured", heading="Day"),
     Column(
-        "team", pa.string(), "the team of the client, from the file of labels",
-        "if no file of labels lists this client",
+        "team", pa.string(), "the team of the client, from the label file",
+        "if no label file lists this client",
     heading="Team",
 ),
     Column("client_id", pa.string(), "the client id", "if the client sent no client id",
@@ -255,7 +255,7 @@ def _by_topic(carried: DataFrame, frames: DataFrame) -> list[DataFrame]:
 
 
 def labelled_chargeback(path: str | Path) -> Ask:
-    """Read a file of labels, and return the function that `analyze` calls with these labels."""
+    """Read a label file, and return the function that `analyze` calls with these labels."""
     return partial(chargeback, labels=read_labels(path))
 
 
@@ -269,7 +269,7 @@ ANSWER: Final = Answer(
         "rows. The list of clients in the report shows the total of each client."
     ),
     advice=(
-        "Write a file of labels, with one line for each client id and its team. Then charge each "
+        "Write a label file, with one line for each client id and its team. Then charge each "
         "team for the rows of its clients. Look first at clients that have many bytes without a "
         "topic."
     ),

@@ -92,12 +92,12 @@ ANSWER = Answer(
     name="hanging_transactions",
     place=260,
     question="Which transactions should have ended?",
-    meaning="Transactions that are still open after their timeout, or that no coordinator knows. "
-    "Consumers with read_committed get no records after the first offset of such a "
+    meaning="Transactions that are still open after their timeout, or that no coordinator knows "
+    "of. Consumers with read_committed get no records after the first offset of such a "
     "transaction, and compaction stops at this offset.",
     advice=(
         "If a transaction is past its timeout, check whether its coordinator is running. Before "
-        "you abort a transaction that no coordinator knows, check that 'kafka-transactions "
+        "you abort a transaction that no coordinator knows of, check that 'kafka-transactions "
         "find-hanging' also lists the transaction. After an abort, consumers with read_committed "
         "never get the records of the transaction."
     ),

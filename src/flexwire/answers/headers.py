@@ -172,7 +172,8 @@ ANSWER = Answer(
     meaning="Each record header key by topic and client: how many records have this key, how large "
     "its values are, and what share of the payload the headers take.",
     advice="If headers are a large part of the payload, shorten keys or write numbers in binary. "
-    "If the share of a header is just below 1, look for a producer that omits the header.",
+    "If the share of records that have a header is just below 1, look for a producer that omits "
+    "the header.",
     row="a topic, client and record header key",
     columns=COLUMNS,
     order=("-total_bytes", "topic", "source", "client_id", "key"),

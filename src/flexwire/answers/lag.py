@@ -49,12 +49,12 @@ COLUMNS: Final = (
     ),
     Column("partition", pa.int32(), "the partition", heading="Partition", is_about=True),
     Column("commits", pa.int64(),
-           "the number of offset commits of the client for the partition; in transactions, only "
-           "commits whose transaction was seen to be committed", heading="Commits"),
+           "the number of times that the client committed an offset for the partition; a commit "
+           "in a transaction counts only if the transaction was seen to commit", heading="Commits"),
     Column("last_time", MOMENT, "when the client last committed an offset for the partition",
            "if ``committed_offset`` is null"),
     Column("committed_offset", pa.int64(), "the offset of the client's last commit",
-           "if the client has only commits in transactions that were not seen to be committed",
+           "if the client has only commits in transactions that were not seen to commit",
            heading="Committed"),
     Column(
         "high_watermark", pa.int64(),
@@ -85,8 +85,8 @@ COLUMNS: Final = (
            "if there are no such commits"),
     Column("aborted", pa.int64(), "commits in aborted transactions, which have no effect"),
     Column("last_stable_offset", pa.int64(),
-           "the last stable offset, from the same response as the end of the partition; a client "
-           "with read_committed receives no records beyond this offset", f"{_NO_END}, or if this "
+           "the last stable offset, from the same response as the end offset of the partition; a "
+           "read_committed client receives no records beyond this offset", f"{_NO_END}, or if this "
            f"fetch also requested uncommitted records"),
     Column("stable_lag", pa.int64(), "how far the last commit was behind the last stable offset",
            "if the end of the partition is null", heading="Lag to stable offset"),

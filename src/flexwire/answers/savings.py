@@ -57,7 +57,7 @@ COLUMNS = (
     Column("sampled_share", _DOUBLE, "the sampled bytes as a share of ``bytes``", heading="Sample"),
     Column("sampled_records", _LONG, "the records in the sample"),
     Column("written_bytes", _LONG,
-           "the bytes of the sample, written again with this combination"),
+           "the size of the sample in bytes when it is rewritten with this combination"),
     Column("producer_batch_size", _LONG,
            "the batch.size with which a Java producer collects about ``batch_size`` bytes of "
            "records in a batch; the producer compares batch.size with the estimated size of the "

@@ -56,7 +56,8 @@ COLUMNS: Final = (
            "requests that the client sent on the connection after such a response, but before the "
            "throttle time was over", "in request logs", heading="Sent early"),
     Column("pipelined_requests", pa.int64(),
-           "requests that the client had sent before such a response arrived, and that also waited",
+           "requests that the client had sent before such a response arrived, and that were "
+           "delayed as well",
            "in request logs", heading="Pipelined"),
     Column("waited_us", pa.int64(),
            "how long ``early_requests`` and ``pipelined_requests`` waited at the broker because of "

@@ -63,8 +63,8 @@ COLUMNS = (
            "topic, because a reader that commits no offsets is not seen",
            heading="All groups read"),
     Column("software", pa.string(),
-           "the software that uses a topic of this name, such as Kafka Connect; such topics are "
-           "read without commits",
+           "the software that uses a topic with this name, such as Kafka Connect; readers of such "
+           "topics commit no offsets",
            "if the name belongs to no known software", heading="Of"),
     Column("is_compacted", pa.bool_(),
            "whether the cleanup.policy of the topic includes compact; readers often read such a "
@@ -216,9 +216,9 @@ ANSWER = Answer(
     name="unused_topics",
     place=250,
     question="Which topics does no group seem to read?",
-    meaning="Topics that no group with members reads, for which nobody committed an offset in the "
-    "last 7 days, and that no client fetches in this analysis. Topics that are probably read "
-    "without commits, judging by their name or their cleanup.policy, come last.",
+    meaning="Topics without a known reader: no group with members reads them, nobody committed an "
+    "offset for them in the last 7 days, and no client in this analysis fetched them. Topics that "
+    "are probably read without commits, judging by their name or their cleanup.policy, come last.",
     advice=(
         "Do not delete a topic only because it has a row here: readers that commit no offsets are "
         "not seen. Ask the owners of the topic, and look for fetches over several weeks "

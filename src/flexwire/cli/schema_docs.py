@@ -48,7 +48,8 @@ or one message without an API. For each message, the page lists:
   has the version; to use such a layout, give the release: `flexwire.message(name, release)`;
 - its structures with their fields. A structure is a class inside the message's class:
   `FetchRequest.FetchTopic`. A field that is `maxWaitMs` in JSON is `max_wait_ms` in Python. "2+"
-  means version 2 and later. An empty default is zero, false, an empty value, or, for records, null.
+  means version 2 and later. If no default is shown, the default is zero, false or an empty value,
+  and null for records.
   An *ignorable* field is left out of a version that lacks the field. A value for any other field
   that the version lacks is an error. A *map key* must be unique in its array.
 """

@@ -50,8 +50,8 @@ _COLUMNS: Final = (
     is_flag=True,
     help=(
         "Print one table and exit. This option is the default if standard output is not a "
-        "terminal, and with --format json. For a tap's socket, the table then shows the traffic "
-        "of one --interval."
+        "terminal, and with --format json. For a tap's socket, the table then covers one "
+        "interval (see --interval)."
     ),
 )
 @click.option(
@@ -76,8 +76,8 @@ _COLUMNS: Final = (
     metavar="TEXT",
     multiple=True,
     help=(
-        "Only connections that have this text as client id, principal, instance id, address and "
-        "port, software, topic or API. A * stands for any text. Can be given several times. A "
+        "Only connections whose client id, principal, instance id, address with port, software, "
+        "topic or API is this text. A * stands for any text. Can be given several times. A "
         "connection must then match every TEXT."
     ),
 )

@@ -100,7 +100,8 @@ DANGERS: Final = {
     "BrokerHeartbeat": Danger(_AS_BROKER),
     "BrokerRegistration": Danger(_AS_BROKER),
     "ConsumerGroupHeartbeat": Danger(
-        f"{_JOINS}; a classic group of that name is converted", lambda body: body.member_epoch == 0
+        f"{_JOINS}; a classic group with that name will be converted",
+        lambda body: body.member_epoch == 0,
     ),
     "ControlledShutdown": Danger(
         "all partitions that the named broker leads move to other brokers"

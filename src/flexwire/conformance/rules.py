@@ -73,7 +73,8 @@ FALLBACK: Final = ConformanceRule(
 )
 REFUSED: Final = ConformanceRule(
     "REFUSED",
-    "Except for ApiVersions, a broker closes the connection if it lacks the version of a request.",
+    "A broker closes the connection if it does not support the version of a request, unless the "
+    "request is ApiVersions.",
     _MEASURED,
 )
 DAMAGED: Final = ConformanceRule(

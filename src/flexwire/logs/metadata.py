@@ -392,8 +392,8 @@ def _examined(name: SnapshotName, source: InputFile, walked: _EpochRuns) -> Meta
     epoch = walked.epoch_at(name.offset - 1)
     if problem is None and epoch not in {None, name.epoch}:
         problem = (
-            "the snapshot belongs to another history, because the log has epoch "
-            f"{epoch} at offset {name.offset - 1}"
+            f"the snapshot does not match the log: the log has epoch {epoch} at offset "
+            f"{name.offset - 1}"
         )
     return MetadataSnapshot(name, timestamp, problem)
 

@@ -226,8 +226,8 @@ def decision(connections: ConnectionFacts) -> str:
             f"{ends}."
         )
     return (
-        "No broker was specified, so a connection counts as Kafka if some of its bytes can be "
-        "read as Kafka's protocol, such as a request that decodes by its spec."
+        "No broker was specified, so a connection counts as Kafka if some of its bytes are valid "
+        "in the Kafka protocol, for example if they decode as a request."
     )
 
 

@@ -271,7 +271,7 @@ FRAMES = (
               "withheld"),
     _of_frame("source",
               "the capture file that contains the last byte of the frame, or the log that contains "
-              "its line"),
+              "the line of the request"),
 )  # fmt: skip
 
 CONNECTIONS = (
@@ -482,8 +482,8 @@ AUDIT = (
     Column("topic_count", _LONG, "the number of topics in the requests of the client"),
     Column("remedy", _STRING, "the advice; empty if no action is needed"),
     Column("source", _STRING, "the source of the verdict; empty if the verdict has no source"),
-    Column("team", _STRING, "the team of the client, from the file of labels",
-           "if no file of labels lists this client"),
+    Column("team", _STRING, "the team of the client, from the label file",
+           "if no label file lists this client"),
 )  # fmt: skip
 
 

@@ -106,8 +106,8 @@ class Vector(
     known: Annotated[
         str | None,
         Meta(
-            description="The bytes that Apache Kafka writes without the unknown tagged fields. "
-            "Absent if the message contains no unknown tagged fields."
+            description="The bytes that Apache Kafka writes if the unknown tagged fields are left "
+            "out. Absent if the message contains no unknown tagged fields."
         ),
     ] = None
     decode_only: Annotated[

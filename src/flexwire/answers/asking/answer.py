@@ -72,7 +72,7 @@ class DaySums:
     takes_labels: bool = False
 
     def labelled(self, labels: str | FilePath) -> DaySums:
-        """Return the same sums, with a total that uses the teams in a file of labels."""
+        """Return the same sums, with a total that uses the teams in a label file."""
         if not self.takes_labels:
             return self
         return replace(self, total=partial(self.total, labels=read_labels(labels)))
@@ -95,7 +95,7 @@ class Answer:
         shown: the names of the columns with a heading, if the report has another order.
         place: the position of the answer in the report; lower numbers come first.
         picture: the picture of the answer in the report.
-        labelled: a function that reads a file of labels, and returns the function to call instead
+        labelled: a function that reads a label file, and returns the function to call instead
             of ``ask``; None if labels do not change the answer.
         asks: the internal topics that the answer is about. The answer is computed if the logs in an
             analysis include one of these topics. No table contains their state, so only the

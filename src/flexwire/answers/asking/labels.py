@@ -39,7 +39,7 @@ def read_labels(path: str | Path) -> dict[str, str]:
         lines = csv.reader(text.splitlines(), strict=True)
         rows = [(lines.line_num, row) for row in lines if row]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ArgumentError(f"{path}: cannot be read as a CSV file of labels: {error}") from None
+        raise ArgumentError(f"{path}: cannot be read as a CSV label file: {error}") from None
     header = ",".join(LABELS_HEADER)
     if not rows or tuple(name.strip() for name in rows[0][1]) != LABELS_HEADER:
         got = short(",".join(rows[0][1])) if rows else "an empty file"

@@ -240,7 +240,7 @@ def hanging_transactions(
 
     ``transactions`` is the result of `transactions`. ``opened`` is the result of
     `open_transactions` for the logs of other topics. With ``opened``, the result also contains
-    transactions that are open in a partition but that no coordinator knows. These transactions
+    transactions that are open in a partition but that no coordinator knows of. These transactions
     block consumers with ``read_committed`` until an operator aborts them. In this case
     ``first_offset`` is the offset at which a transaction begins.
 

@@ -68,7 +68,7 @@ def without(lock: str, name: str) -> str:
 
 def main() -> None:
     """Print a row of a table for each platform."""
-    sys.stdout.write("| platform | has no wheel |\n|---|---|\n")
+    sys.stdout.write("| platform | packages without a wheel |\n|---|---|\n")
     for name, platform in PLATFORMS.items():
         gaps = ", ".join(f"`{one}`" for one in missing(platform)) or "nothing"
         sys.stdout.write(f"| {name} | {gaps} |\n")

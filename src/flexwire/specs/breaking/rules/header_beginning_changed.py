@@ -1,4 +1,4 @@
-"""The beginning of a header changed, or a header has a new field that is not tagged.
+"""The beginning of a header changed, or a header gained a field that is not tagged.
 
 A broker reads the beginning of a request's header before it knows the request's version. All
 versions of a header must therefore begin with the same fields, in the same order and with the same

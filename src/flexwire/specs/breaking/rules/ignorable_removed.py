@@ -1,4 +1,4 @@
-"""A field is no longer ignorable, and an existing version does not have it.
+"""A field is no longer ignorable, and an existing version does not contain it.
 
 Code that sets an ignorable field can still write versions without the field, because these versions
 omit the field. Once the field is not ignorable, writing such a version fails. A broker that sets a

@@ -1,4 +1,4 @@
-"""A tag was given to another field.
+"""A tag was reassigned to another field.
 
 A reader that knows the old field reads the bytes of the new field as the old one. This happens in
 all versions, because a reader may receive messages of any age.

@@ -1,4 +1,4 @@
-"""A version below the lowest valid one is valid again.
+"""A version below the lowest valid version is valid again.
 
 The old spec does not have that version. Therefore nothing shows that the new spec has the same
 layout as the releases that had this version. Peers that still know the version will use it.

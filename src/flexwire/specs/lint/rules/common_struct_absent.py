@@ -1,4 +1,4 @@
-"""A field uses a common structure in versions that the structure does not have.
+"""A field uses a common structure in versions in which the structure does not exist.
 
 Flagged:
 

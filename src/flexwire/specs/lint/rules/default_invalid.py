@@ -1,4 +1,4 @@
-"""A default is not a value of its field's type.
+"""A default is not a valid value of its field's type.
 
 An integer is decimal, or "0x" with hex digits, and must fit the type. A bool is "true" or "false".
 A uuid is 22 characters of base64url. For arrays, structures and bytes, the only possible default is

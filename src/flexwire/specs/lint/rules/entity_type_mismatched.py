@@ -1,4 +1,4 @@
-"""A field's entity type does not fit its type.
+"""A field's entity type does not match its type.
 
 A transactionalId, groupId or topicName must be a string, a producerId an int64, and a brokerId an
 int32. For an array, the elements must have this type.

@@ -1,4 +1,4 @@
-"""No version of a structure has the field.
+"""No version of a structure contains the field.
 
 A spec may keep fields of versions that are no longer valid. `FIELD_ABOVE_VALID` reports fields of
 versions that are not valid yet.

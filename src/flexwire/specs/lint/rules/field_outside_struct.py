@@ -1,4 +1,4 @@
-"""A field has versions that its structure does not have.
+"""A field has versions in which its structure does not exist.
 
 These versions do not contain the field. Its range therefore misleads people who read the spec.
 

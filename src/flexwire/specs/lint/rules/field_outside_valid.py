@@ -1,4 +1,4 @@
-"""No valid version of a message has the field, but a removed version had it.
+"""No valid version of a message contains the field, but a removed version did.
 
 The field was left behind when the version was removed. Such a field does no harm.
 

@@ -1,4 +1,4 @@
-"""An array of a primitive type has fields.
+"""An array of a primitive type declares fields.
 
 These fields are never read.
 

@@ -1,4 +1,4 @@
-"""A message does not say which of its versions are flexible.
+"""A message does not specify which of its versions are flexible.
 
 Flexible versions use compact types and tagged fields. In a new message, all versions should be
 flexible: write "0+". Write "none" if no version will ever be flexible. Mode `legacy` reads a

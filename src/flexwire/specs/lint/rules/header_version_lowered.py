@@ -1,4 +1,4 @@
-"""The header version falls while the version of the message rises.
+"""The header version decreases while the message version increases.
 
 A higher header version only adds tagged fields, so a later version of a message should keep these
 fields.

@@ -1,4 +1,4 @@
-"""A message has a header version that the header's own spec does not have.
+"""A message uses a header version that the header's own spec does not define.
 
 A request needs a version of RequestHeader.json, and a response a version of ResponseHeader.json.
 The rule applies if the header's spec is in the same directory.

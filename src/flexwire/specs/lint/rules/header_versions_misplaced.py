@@ -1,4 +1,4 @@
-"""A message that is neither a request nor a response has `headerVersions`.
+"""A message that is neither a request nor a response contains `headerVersions`.
 
 Only requests and responses have headers.
 

@@ -1,4 +1,4 @@
-"""A request or response has no `headerVersions`, but others in its directory have them.
+"""A request or response lacks `headerVersions`, but others in its directory contain it.
 
 Kafka's generator has required the key since 4.5. Specs of older releases do not contain the key, so
 the rule applies only to a directory in which a request or response has the key.

@@ -1,4 +1,4 @@
-"""A field is nullable in versions that do not have it.
+"""A field is nullable in versions that do not contain it.
 
 Flagged:
 

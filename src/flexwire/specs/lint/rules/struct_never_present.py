@@ -1,4 +1,4 @@
-"""A structure has no version in common with the structure or message that contains it.
+"""A structure shares no version with the structure or message that contains it.
 
 Flagged:
 

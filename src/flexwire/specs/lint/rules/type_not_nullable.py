@@ -1,4 +1,4 @@
-"""A field is nullable, but its type has no null.
+"""A field is nullable, but its type does not allow null.
 
 Strings, bytes, records, arrays and structures can be null. Numbers, booleans and uuids cannot.
 

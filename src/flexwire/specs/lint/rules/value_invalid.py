@@ -1,4 +1,4 @@
-"""A value does not fit its key.
+"""A value is not valid for its key.
 
 Examples are an object in place of a string, a number that is too large, and a word that is not
 allowed. Numbers and booleans may be written as strings, because Jackson accepts such strings. Null

@@ -1,4 +1,4 @@
-"""A number or a boolean is written as a text, or a tag as a fraction.
+"""A number or a boolean is written as a string, or a tag as a fraction.
 
 Jackson accepts such values, but other programs that read specs may reject the values.
 

@@ -26,7 +26,7 @@ UNKNOWN_TOPIC_OR_PARTITION
     This broker does not know the topic or partition: it does not exist, it is very new, it was
     deleted, or the client is not authorized to see it.
 INVALID_FETCH_SIZE
-    A fetch asked for an impossible number of bytes.
+    A fetch requested an invalid number of bytes.
 LEADER_NOT_AVAILABLE
     The partition has no leader right now: a leader is being elected, or all replicas are down.
 NOT_LEADER_OR_FOLLOWER
@@ -161,12 +161,12 @@ LOG_DIR_NOT_FOUND
 SASL_AUTHENTICATION_FAILED
     The broker refused the credentials.
 UNKNOWN_PRODUCER_ID
-    The broker has forgotten this producer, because all its records were removed or it was inactive
-    for a long time. Newer clients recover automatically.
+    The broker no longer remembers this producer, because all its records were removed or it was
+    inactive for a long time. Newer clients recover automatically.
 REASSIGNMENT_IN_PROGRESS
     The partition is already being moved to other brokers.
 DELEGATION_TOKEN_AUTH_DISABLED
-    The brokers have no secret for delegation tokens (delegation.token.secret.key).
+    No secret for delegation tokens (delegation.token.secret.key) is configured on the brokers.
 DELEGATION_TOKEN_NOT_FOUND
     The delegation token does not exist; it may have expired.
 DELEGATION_TOKEN_OWNER_MISMATCH
@@ -189,7 +189,7 @@ FETCH_SESSION_ID_NOT_FOUND
     The broker has dropped this fetch session. The client begins another fetch session. A few of
     these errors are normal.
 INVALID_FETCH_SESSION_EPOCH
-    A fetch has the wrong epoch for its session. The client begins another fetch session.
+    A fetch contains the wrong epoch for its session. The client begins another fetch session.
 LISTENER_NOT_FOUND
     The partition's leader has no listener with the name of the listener that received the request.
 TOPIC_DELETION_DISABLED
@@ -203,7 +203,7 @@ UNSUPPORTED_COMPRESSION_TYPE
     This version of the request does not support the compression of the batches. For example, old
     versions do not support zstd.
 STALE_BROKER_EPOCH
-    The broker epoch in the request is from before the broker's last restart.
+    The broker epoch in the request predates the broker's last restart.
 OFFSET_NOT_AVAILABLE
     A new leader does not know its high watermark yet.
 MEMBER_ID_REQUIRED
@@ -212,7 +212,7 @@ MEMBER_ID_REQUIRED
 PREFERRED_LEADER_NOT_AVAILABLE
     The preferred leader is down or behind, so another replica leads.
 GROUP_MAX_SIZE_REACHED
-    The group has as many members as group.max.size allows.
+    The group already contains as many members as group.max.size allows.
 FENCED_INSTANCE_ID
     Another member has joined with the same group.instance.id. Give each member its own
     group.instance.id.
@@ -233,7 +233,7 @@ THROTTLING_QUOTA_EXCEEDED
     The client changes topics faster than its quota allows. The client can continue after the
     throttle time.
 PRODUCER_FENCED
-    A newer producer has the same transactional id, so this producer must stop.
+    A newer producer uses the same transactional id, so this producer must stop.
 RESOURCE_NOT_FOUND
     The requested resource, such as a user's SCRAM credentials, does not exist.
 DUPLICATE_RESOURCE
@@ -264,7 +264,7 @@ INCONSISTENT_TOPIC_ID
     The broker has a topic with this name but a different id: the topic was deleted and created
     again.
 INCONSISTENT_CLUSTER_ID
-    The request is for another cluster: a node or client has the address of the wrong cluster.
+    The request is for another cluster: a node or client uses the address of the wrong cluster.
 TRANSACTIONAL_ID_NOT_FOUND
     The coordinator knows no such transactional id.
 FETCH_SESSION_TOPIC_ID_ERROR
@@ -284,7 +284,7 @@ FENCED_MEMBER_EPOCH
 UNRELEASED_INSTANCE_ID
     The member that has this group.instance.id has not left the group yet.
 UNSUPPORTED_ASSIGNOR
-    The brokers do not have the assignor that the member requests.
+    The brokers do not provide the assignor that the member requests.
 STALE_MEMBER_EPOCH
     The member used an old epoch. The response to the member's next heartbeat contains the new
     epoch.
@@ -300,7 +300,8 @@ UNKNOWN_SUBSCRIPTION_ID
 TELEMETRY_TOO_LARGE
     A client pushed more bytes of metrics than the broker accepts.
 INVALID_REGISTRATION
-    The controller refuses the broker: its settings, directories or features do not fit the cluster.
+    The controller refuses the broker: its settings, directories or features do not match those of
+    the cluster.
 TRANSACTION_ABORTABLE
     The transaction cannot be completed. The producer aborts the transaction, and can continue with
     the next one.
@@ -310,7 +311,7 @@ INVALID_RECORD_STATE
 SHARE_SESSION_NOT_FOUND
     The broker has dropped this share session. The client begins another share session.
 INVALID_SHARE_SESSION_EPOCH
-    A request has the wrong epoch for its share session. The client begins another session.
+    A request contains the wrong epoch for its share session. The client begins another session.
 FENCED_STATE_EPOCH
     The writer of a share group's state has been replaced.
 INVALID_VOTER_KEY

@@ -1,18 +1,18 @@
 """The tap: a proxy that captures the traffic between clients and brokers.
 
-The cluster does not have to change. Clients bootstrap at the tap. If a response advertises a
-broker's address, the tap replaces the broker's address with an address of the tap, so that the
-next connection also goes to the tap. All other bytes pass unchanged and without delay, and the
-capture gets the bytes that were really sent. `flexwire.protocol` decides which bytes are frames,
-and which response answers which request. `flexwire.capture.files.pcapng` writes captures.
+The cluster needs no changes. Clients bootstrap at the tap. If a response advertises a broker's
+address, the tap replaces it with one of its own addresses, so that the next connection also goes to
+the tap. All other bytes pass unchanged and without delay, and the capture contains the bytes that
+were actually sent. `flexwire.protocol` decides which bytes are frames, and which response answers
+which request. `flexwire.capture.files.pcapng` writes captures.
 
-`flexwire.client` sends its own requests to brokers. The client and the tap use
-`flexwire.client.tls` for TLS.
+`flexwire.client` sends the tap's own requests to brokers. Both packages use `flexwire.client.tls`
+for TLS.
 
 The laws of this package (tests below `tests/`):
 
-- The capture contains the bytes that were sent, before the tap rewrites them. The tap's own remarks
-  are in comments. Otherwise the capture would not be evidence (`net/test_rewriting.py`,
+- The capture contains the bytes that were sent, before the tap rewrites them. The tap adds its own
+  remarks only as comments. Otherwise the capture would not be evidence (`net/test_rewriting.py`,
   `net/test_stamping.py`).
 - A rehearsal removes versions and never adds one, and responses keep the order of requests, so that
   a client sees the behavior of a broker of the rehearsed release (`net/test_rehearsal_rules.py`,
@@ -22,7 +22,7 @@ The laws of this package (tests below `tests/`):
   (`net/test_faults.py`).
 - Under TLS, credentials are replaced by asterisks in the capture, because other people read the
   file (`net/test_withholding.py`).
-- In the files of a tap, every frame is completely in one file
+- Every frame is stored completely in one of the tap's capture files
   (`capture/test_capture_directory.py`).
 """
 

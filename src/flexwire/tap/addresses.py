@@ -1,4 +1,4 @@
-"""The addresses that responses advertise, as their specs define them, and their replacement."""
+"""Find and replace the addresses that responses advertise, as their specs define them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _is_port(field: Field) -> bool:
 def response_address_fields(message_name: str, version: int) -> tuple[AddressFields, ...]:
     """Return the result of `address_fields` for a bundled response.
 
-    For a version that the catalog lacks, the places of the newest version decide whether the
+    For a version that is not in the catalog, the fields of the newest version determine whether the
     response is searched. Decoding then reports that the response cannot be decoded.
     """
     entry = catalog().entry(message_name)
@@ -110,8 +110,8 @@ def rewrite_addresses(payload: bytes, request: RequestFrame, route: Route) -> by
 
     Returns None if no address changes, so that the payload is forwarded unchanged. All other bytes
     remain the same, and the response is read only up to its last address. Raises `DecodeError` if
-    the response cannot be read up to that address, or only in more than `MOST_WALKED` steps. Also
-    raises the errors of `parse_response`.
+    the response cannot be read up to that address, or if this takes more than `MOST_WALKED` steps.
+    Also raises the errors of `parse_response`.
     """
     frame = parse_response(beginning(payload), request.api_key, request.api_version)
     schema, places, paths = _advertised(frame.message_name, frame.body_version)

@@ -41,7 +41,7 @@ _SIGNS: Final = x509.KeyUsage(
 class Authority:
     """Sign certificates for brokers and clients. The certificates are valid for ``lifetime``.
 
-    Keys use the curve P-256. Written keys are in PKCS #8, which Java also reads.
+    Keys use the curve P-256, and are written in PKCS #8, which Java can also read.
     """
 
     def __init__(self, name: str, lifetime: timedelta) -> None:

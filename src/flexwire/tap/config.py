@@ -3,8 +3,8 @@
 Each option is declared only here.
 
 A field declares its type and its default, and an `Option` if one command-line option sets the
-field. A field that several options set together, such as ``security``, has its options in
-`flexwire.cli.tap`.
+field. If several options set a field together, as for ``security``, `flexwire.cli.tap` declares
+these options.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ MOST_PROCESSES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """The form of a field on the command line.
+    """How a field appears on the command line.
 
     ``least`` and ``most`` are the limits of a number. If ``open`` is true, ``least`` itself is
-    excluded. The value of the field is the number multiplied by ``unit``. The default is the
-    field's default. The help shows the default if the default is a number.
+    excluded. The value of the field is the number multiplied by ``unit``. The option has the same
+    default as the field. The help text shows the default if it is a number.
     """
 
     flag: str
@@ -92,7 +92,7 @@ def _no_tls() -> TapSecurity:
 class TapConfig:
     """The configuration of `flexwire.tap.Tap`. `Tap` explains each option.
 
-    Raises `ArgumentError` for a number that is out of its range.
+    Raises `ArgumentError` for a number that is out of range.
     """
 
     listen: HostPort

@@ -63,7 +63,7 @@ class BrokerConnector:
         self.tls: ssl.SSLContext | None = None
         self.names: dict[HostPort, str] = {}
         self._statistics = statistics
-        # Addresses that could not be reached at the last try, with the number of failures since
+        # Addresses that could not be reached at the last attempt, with the number of failures since
         # they were last reached.
         self._unreachable: dict[HostPort, int] = {}
 
@@ -116,8 +116,8 @@ class BrokerConnector:
         log.log(level, "cannot reach %s: %s", address, reason)
 
 
-# The largest number of different reasons for the end of connections that are logged. Further
-# reasons are only counted.
+# The largest number of distinct reasons to log for the end of connections. Further reasons are only
+# counted.
 _MOST_SAID: Final = 1000
 
 
@@ -140,7 +140,7 @@ class ConnectionRunner(Protocol):
         """Prepare for clients, which connect to listeners at the ``host``."""
 
     def take(self, client: socket.socket, upstream: HostPort, number: int) -> None:
-        """Carry an accepted client with the given ``number`` to a broker and back."""
+        """Connect an accepted client to a broker, as the connection with the given ``number``."""
 
     def rotate(self) -> None:
         """Continue in the next capture file."""
@@ -152,7 +152,7 @@ class ConnectionRunner(Protocol):
         """
 
     def end_rehearsal(self, reason: str) -> None:
-        """Continue as a tap that rehearses nothing."""
+        """Continue as a tap without a rehearsal."""
 
     @property
     def rehearsal(self) -> Rehearsal | None:
@@ -215,8 +215,8 @@ class LocalRunner:
         self._writer: PcapngWriter | None = None
         self._live: LiveReaders | None = None
         self._connections: set[asyncio.Task[None]] = set()
-        # Clients that were accepted but not started. A task that is canceled before it runs closes
-        # nothing.
+        # Clients that were accepted but whose task has not started. A task that is canceled before
+        # it runs closes nothing.
         self._waiting: set[socket.socket] = set()
         self._closing = False
         self._brokers = BrokerConnector(self.stats)
@@ -232,7 +232,7 @@ class LocalRunner:
     async def start(self, host: str) -> None:
         """Read the certificates and begin the capture.
 
-        Raises `TlsError`, `CaptureError`, and `TapError` for the socket of ``live``.
+        Raises `TlsError` and `CaptureError`, and `TapError` if the socket of ``live`` fails.
         """
         config = self._config
         self._host = host
@@ -303,7 +303,7 @@ class LocalRunner:
     def rehearse(self, plan: RehearsalPlan, *, quiet: bool = False) -> None:
         """Rehearse a release with all new connections. ``quiet`` is passed to `Rehearsal`.
 
-        Raises `CaptureError` if there is a capture, and no file can record the rehearsal.
+        Raises `CaptureError` if there is a capture, but no file can record the rehearsal.
         """
         if self._writer is not None:
             self._writer.say(*file_comments(dataclasses.replace(self._config, rehearsal=plan)))
@@ -406,7 +406,7 @@ class LocalRunner:
             return None
 
     def _say_once(self, line: str) -> None:
-        """Log a line that clients can cause many times a second.
+        """Log an event that clients can cause many times a second.
 
         The counts contain the number of these events.
         """
@@ -423,7 +423,7 @@ class LocalRunner:
     async def _relay(self, client: _Client, broker: End, upstream: HostPort, number: int) -> None:
         peer = broker.extra_info("peername")
         if peer is None or self._writer is None:
-            # The broker left before its name could be read.
+            # The broker disconnected before its name could be read.
             self.stats.unreachable += 1
             return
         near, far = client.peer, _host_port(peer)

@@ -29,19 +29,19 @@ class EndCallbacks(NamedTuple):
     said: Callable[[bytes], int]
     """Called when bytes have arrived. Returns how many of these bytes were processed, at least one.
 
-    The other bytes are reported again, in another step of the event loop.
+    The remaining bytes are reported again, in another step of the event loop.
     """
     ended: Callable[[], None]
     """Called when no more bytes will arrive."""
     lost: Callable[[Exception], None]
-    """Called when the connection was lost and did not end regularly."""
+    """Called when the connection was lost instead of ending normally."""
 
 
 class End(asyncio.Protocol):
     """One end of a connection, with or without TLS.
 
     Bytes that arrive before the callbacks are set wait here. At most one piece can wait, because
-    reading stops then. Bytes that the callback does not process immediately wait too. TLS always
+    reading then stops. Bytes that the callback does not process immediately wait too. TLS always
     ends in both directions at the same time.
     """
 
@@ -51,11 +51,11 @@ class End(asyncio.Protocol):
         self.has_ended = False
         """True if the peer has announced that it will send no more bytes."""
         self.is_deaf = False
-        """True if everything that is written later is dropped."""
+        """True if anything written from now on is dropped."""
         self._is_full = False
         self._is_muted = False
         self._half_closes = False
-        # Delayed output: the loop's time at which bytes are sent, and the bytes.
+        # Delayed output: the loop time at which to send bytes, and the bytes.
         self._late: deque[tuple[float, bytearray]] = deque()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._over_tls = over_tls
@@ -71,7 +71,7 @@ class End(asyncio.Protocol):
 
     @property
     def transport(self) -> asyncio.Transport:
-        """Asyncio's transport, as soon as the connection exists."""
+        """The transport from asyncio, which is available once the connection exists."""
         if self._transport is None:
             raise ConnectionError("the connection does not exist yet")
         return self._transport
@@ -151,7 +151,7 @@ class End(asyncio.Protocol):
             self._other.hold(is_held=self.is_full)
 
     def ignore(self) -> None:
-        """Report no more events, except earlier bytes in `tell_rest`."""
+        """Report no more events, except that `tell_rest` reports earlier bytes."""
         self._is_ignored = True
         self._ends.clear()
         if self._calls is None:
@@ -166,7 +166,7 @@ class End(asyncio.Protocol):
             await asyncio.sleep(0)
 
     def tell_rest_at_once(self) -> None:
-        """Report the same bytes in one step, for a program that is about to end."""
+        """Report the same bytes in one step, for a program that is about to exit."""
         while self._left:
             self._tell_some()
 
@@ -180,7 +180,7 @@ class End(asyncio.Protocol):
             self.transport.write(data)
 
     def can_half_close(self) -> bool:
-        """Return whether one direction can end while the other one continues."""
+        """Return whether one direction can end while the other continues."""
         return self.transport.can_write_eof()
 
     def half_close(self) -> None:
@@ -196,7 +196,7 @@ class End(asyncio.Protocol):
     async def close(self, seconds: float) -> None:
         """Close after the written bytes are sent. Drop a peer that does not read them in time.
 
-        Delayed bytes are sent at their times, or immediately if ``seconds`` is 0.
+        Delayed bytes are sent at their scheduled times, or immediately if ``seconds`` is 0.
         """
         try:
             if self._late and seconds and not self.is_closing:
@@ -266,7 +266,7 @@ class End(asyncio.Protocol):
         self._hold_other()
 
     def resume_writing(self) -> None:
-        """Handle asyncio's event that most bytes in the buffer were sent."""
+        """Handle asyncio's event that most bytes in the buffer have been sent."""
         self._is_full = False
         self._hold_other()
 

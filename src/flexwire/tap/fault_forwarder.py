@@ -56,7 +56,7 @@ _Question = tuple[int, int, bytes]
 
 
 class OldResponses:
-    """The first response to each request that matches a stale fault, for all connections."""
+    """The first response to each request that matches a stale fault, shared by all connections."""
 
     def __init__(self) -> None:
         self._bodies: OrderedDict[_Question, bytes] = OrderedDict()
@@ -84,7 +84,7 @@ class OldResponses:
 
 
 class _Planned(NamedTuple):
-    """The plan for a response: a fault, and the request for which the response is kept."""
+    """The plan for a response: the fault to apply, and the key under which to keep the response."""
 
     correlation_id: int
     fault: Fault | None
@@ -130,7 +130,7 @@ class FaultForwarder:
         return b""
 
     def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
-        """Return the bytes to forward with their times, and the tap's own responses."""
+        """Return the bytes to forward, with their delays, and the tap's own responses."""
         outgoing = _Outgoing()
         for number, (payload, turn) in enumerate(zip(payloads, turns, strict=True)):
             outgoing.comments.append(b"")
@@ -149,7 +149,7 @@ class FaultForwarder:
         return outgoing.forwarded()
 
     def beginning(self, data: bytes) -> ForwardedRequests:
-        """Return the bytes unchanged, because a request that is not kept whole has no fault."""
+        """Return the bytes unchanged, because faults apply only to requests that are kept whole."""
         return ForwardedRequests() if self._is_over else ForwardedRequests(data)
 
     def rest(self, data: bytes) -> bytes:
@@ -358,7 +358,7 @@ class _Response:
 
 
 def _decode(payload: bytes, name: str, version: int, start: int) -> tuple[Message, bytes]:
-    """Return a message and the bytes after it. Raises `FlexwireError` for too many parts."""
+    """Return a message and the bytes after it. Raises `FlexwireError` if it is too complex."""
     kind = message(name)
     if version not in kind.entry.versions:
         raise FrameError(f"no release has {name} v{version}")
@@ -385,7 +385,7 @@ def _question(request: RequestFrame, payload: bytes) -> _Question | None:
 def _error_answer(request: RequestFrame, payload: bytes, code: int) -> bytes:
     """Return the payload of an error response, with which a broker refuses a request."""
     if request.message_name == NEGOTIATES and code == UNSUPPORTED_VERSION:
-        # The response offers only lower versions, so the client asks again in a lower version.
+        # The response offers only lower versions, so the client asks again with a lower version.
         below = Versions(0, max(0, request.api_version - 1))
         return unsupported_answer(request.correlation_id, request.api_key, below)
     body, _ = _decode(payload, request.message_name, request.api_version, request.body_offset)

@@ -1,4 +1,4 @@
-"""Faults: which requests a tap breaks on purpose, and how. Each line of text is one fault.
+"""Faults: which requests a tap breaks on purpose, and how. Each line of text specifies one fault.
 
 ``Produce client=billing error=NOT_LEADER_OR_FOLLOWER after once`` means: forward the first Produce
 request of this client, and write the error into its response. docs/faults.md describes the grammar,
@@ -34,7 +34,7 @@ FaultPoint = Literal["before", "after"]
 
 _KINDS: Final = get_args(FaultKind)
 _EVERY_API: Final = "*"
-# The points that are possible for each kind, the default first.
+# The possible points for each kind, with the default first.
 _POINTS: Final[dict[str, tuple[FaultPoint, ...]]] = {
     "error": ("before", "after"),
     "delay": ("before", "after"),
@@ -68,7 +68,7 @@ class Frequency(NamedTuple):
 class Fault:
     """A fault: which requests match, what it does, and when and how often it is applied.
 
-    ``code`` is the code of an error, ``seconds`` is the time of a delay or throttle, ``length`` is
+    ``code`` is the error code, ``seconds`` is the duration of a delay or throttle, ``length`` is
     the number of bytes that remain of a cut frame, and ``tag`` contains the number and the bytes of
     a tagged field. ``point`` is None for an error that is applied before forwarding if possible,
     and otherwise after forwarding. ``text`` is the text that `parse_fault` read.
@@ -155,7 +155,7 @@ class Faults:
 
 
 def parse_fault(text: str) -> Fault:
-    """Return one fault from text. Raises `ArgumentError` with the invalid and the allowed words.
+    """Parse one fault. The `ArgumentError` for an invalid text names the allowed words.
 
     >>> fault = parse_fault("EndTxn error=INVALID_TXN_STATE once")
     >>> fault.kind, fault.code, fault.only.apis, fault.often.first
@@ -184,7 +184,7 @@ def parse_fault(text: str) -> Fault:
 def parse_faults(lines: Iterable[str]) -> tuple[Fault, ...]:
     """Return faults, one per line. Empty lines and lines that begin with ``#`` are skipped.
 
-    Raises `ArgumentError` with the number of the faulty line.
+    Raises an `ArgumentError` that includes the number of the invalid line.
     """
     faults: list[Fault] = []
     for number, line in enumerate(lines, 1):

@@ -1,4 +1,4 @@
-"""Forwarders decide which bytes of a client are forwarded to the broker, and when."""
+"""Forwarders decide which of a client's bytes are forwarded to the broker, and when."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LateBytes(NamedTuple):
 class ForwardedRequests(NamedTuple):
     """The bytes to forward for complete requests, and the comments on them for the capture.
 
-    ``answers`` contains the payloads with which the tap itself answers requests, by the place of
+    ``answers`` contains the payloads with which the tap itself answers requests, by the position of
     the request. If such a payload is None, the connection is closed at that request, and no later
     bytes are forwarded. ``late`` is sent after ``outgoing``. If ``silences`` is true, nothing more
     is sent to the broker.
@@ -43,7 +43,7 @@ class ForwardedRequests(NamedTuple):
 
 
 class PassedResponse(NamedTuple):
-    """The treatment of a response: the payload to forward, and further effects.
+    """How to treat a response: the payload to forward, and further effects.
 
     The payload is sent after a delay of ``seconds``. If ``length`` is given, only this many bytes
     are sent, with the length prefix of the whole frame, and the connection is then closed. If

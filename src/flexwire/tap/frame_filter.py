@@ -1,10 +1,10 @@
 """A filter for the frames that a tap captures: by API, client id or topic.
 
-Frames that are left out leave no gap in a capture: the capture looks as if only the other frames
-had been sent. A request and its response are therefore either both captured or both left out. A
-frame that cannot be decoded is captured, because it may match the filter. SASL frames are captured
-too, because a reader needs them to understand later bytes. The topics of a request are the topics
-that the request names.
+Omitted frames leave no gap in a capture: the capture looks as if only the other frames had been
+sent. A request and its response are therefore either both captured or both left out. A frame that
+cannot be decoded is captured, because it may match the filter. SASL frames are captured too,
+because a reader needs them to understand later bytes. The topics of a request are the topics that
+the request names.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
 
 
 class _TopicFields(NamedTuple):
-    """A structure that names topics: its path, and its fields with the name and the id."""
+    """A structure that names topics: its path, and its name and id fields."""
 
     path: tuple[str, ...]
     name: str = ""
@@ -71,7 +71,7 @@ class TopicNames:
         if not names_topics_and_ids(request):
             return
         name = _response_name(request)
-        # Names that precede unreadable bytes, or the limit of steps, are kept.
+        # Names that precede unreadable bytes, or the step limit, are kept.
         with suppress(*_UNREADABLE):
             frame = parse_response(beginning(payload), request.api_key, request.api_version)
             for topic in _named(payload, frame.body_offset, name, frame.body_version):
@@ -89,7 +89,7 @@ class TopicNames:
         return name or (None if topic_id is None else self._names.get(topic_id))
 
     def requested(self, payload: bytes, request: RequestFrame) -> list[str | None]:
-        """Return the topics in a request. None means a topic of which only the id is known.
+        """Return the topics in a request. None stands for a topic of which only the id is known.
 
         Raises `FlexwireError` for a request that cannot be read, or that has more than
         `MOST_WALKED` elements.
@@ -111,9 +111,9 @@ def _response_name(request: RequestFrame) -> str:
 
 
 def parse_api(text: str) -> str:
-    """Return the name of an API that is given by its name or its api key.
+    """Return the name of an API, given its name or its api key.
 
-    Raises `ArgumentError` for any other text, with the most similar name.
+    For any other text, raises an `ArgumentError` that suggests the most similar name.
 
     >>> parse_api("0"), parse_api("produce")
     ('Produce', 'Produce')
@@ -138,7 +138,7 @@ class FrameFilter:
         self._only = only
         self._topics = topics
         self._statistics = statistics
-        # The pairs of requests that were left out and whose responses have not arrived yet.
+        # The pairs of omitted requests whose responses have not arrived yet.
         self._left_out: OrderedDict[int, None] = OrderedDict()
         # Whether a captured request has named topics, by API. Later requests may not name the
         # topics again.
@@ -263,7 +263,7 @@ def topic_fields(name: str) -> tuple[_TopicFields, ...]:
 def _named(payload: bytes, start: int, name: str, version: int) -> Iterator[_TopicReference]:
     """Yield the topics in a message, whose body begins at ``start`` in the payload.
 
-    Raises `DecodeError`, which includes messages with more than `MOST_WALKED` elements.
+    Raises `DecodeError`, also if the message has more than `MOST_WALKED` elements.
     """
     places = topic_fields(name)
     paths = [

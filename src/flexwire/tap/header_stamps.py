@@ -2,7 +2,7 @@
 
 KIP-482 intends tagged fields in request headers for data that is not part of the request itself,
 such as a trace id or the name of a proxy. Brokers accept tags that they do not know. The functions
-of this module take a frame and return a frame. Sockets and files belong to the tap. A frame passes
+in this module take a frame and return a frame. The tap handles sockets and files. A frame passes
 unchanged unless it is certainly a request that a broker also accepts with additional tags. The
 reasons for passing frames unchanged are counted.
 """
@@ -49,7 +49,7 @@ _PLACEHOLDER: Final = re.compile("|".join(map(re.escape, _PLACEHOLDERS)))
 class HeaderTag:
     """A tag, and its value for request headers.
 
-    A text may contain ``{client}``, the address of the client that sent a request,
+    A text value may contain ``{client}``, the address of the client that sent a request,
     ``{connection}``, the number of its connection in this run, and ``{trace_id}``, which is 32 new
     hexadecimal digits for each request.
     """

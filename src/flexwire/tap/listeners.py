@@ -1,11 +1,11 @@
 """The tap's listeners, one for each address that brokers advertise. Listeners are opened on demand.
 
 asyncio's own server does not report handshakes that fail. Connections are therefore accepted here.
-The code that receives the connections does the handshake and counts the result.
+The code that receives the connections performs the handshake and counts the result.
 
 The port for each broker's address is stored in a small file, and is not computed from the node id.
 An address may be advertised without a node id, and a range of ports should not have to be as wide
-as the node ids.
+as the range of node ids.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("flexwire.tap")
 
 _BACKLOG: Final = 100
-# asyncio waits for the same time if the process cannot open more files.
+# asyncio waits equally long if the process cannot open more files.
 _RETRY_SECONDS: Final = 1.0
 
 
@@ -77,7 +77,7 @@ class Listener:
 
 
 async def resolve_host(address: HostPort) -> str:
-    """Return the IP address of a host to listen at.
+    """Return the IP address at which to listen for a host name.
 
     Raises `OSError` or `ValueError` if the host has no IP address.
     """
@@ -92,8 +92,8 @@ async def connect_protocol(
 ) -> asyncio.Transport:
     """Connect a protocol to an accepted socket, with a handshake if ``tls`` is given.
 
-    ``patience`` is the time in which a peer must end TLS. Raises `OSError` (or its subclass
-    `ssl.SSLError`) if the handshake fails. The socket is then closed.
+    ``patience`` is the time within which a peer must close the TLS session. Raises `OSError` (or
+    its subclass `ssl.SSLError`) if the handshake fails. The socket is then closed.
     """
     secured: dict[str, Any] = {}
     if tls is not None:

@@ -1,13 +1,14 @@
-"""The live capture. Programs on this machine read it from a Unix socket.
+"""The live capture, which programs on this machine read from a Unix socket.
 
 ```
 PcapngWriter ─▶ its files
              └▶ LiveReaders ─▶ a reader: a section header, then each block that is written
 ```
-A reader gets the pcapng blocks that are written after it connects. Packets say where frames begin,
+
+A reader gets the pcapng blocks that are written after it connects. Packets mark where frames begin,
 as in each file of the capture. The reader gets the same content as the files, so credentials are
 withheld here too. A slow reader never makes the tap wait. If more than `MOST_WAITING` bytes wait
-for a reader, the reader is closed and counted.
+for a reader, the reader is disconnected and counted.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("flexwire.tap")
 
 MOST_READERS: Final = 16
-"""The largest number of readers. Further readers are closed as soon as they connect."""
+"""The largest number of readers. Further readers are disconnected as soon as they connect."""
 MOST_WAITING: Final = 64 * 1024 * 1024
 """The largest number of bytes that wait for one reader."""
 _PIECE: Final = 1 << 16
@@ -91,8 +92,7 @@ class LiveReaders:
     def start(self) -> None:
         """Listen, so that only this user can connect. Raises `TapError` if listening fails.
 
-        If another process left a socket behind, it is replaced. A file of another kind is not
-        replaced.
+        A socket that another process left behind is replaced, but a file of any other type is not.
         """
         try:
             self._listening = self._bind()

@@ -1,4 +1,4 @@
-"""Limit log lines that a peer or a failure could repeat: to one a second, with a count."""
+"""Limit log lines that a peer or a failure could repeat to one a second, and count the rest."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class _OmittedLines(NamedTuple):
 class LogLimiter:
     """Log a line of each kind at most once every `SECONDS`, with the number of omitted lines.
 
-    There are few kinds, because the connection or the reason is in the text and not in the kind.
-    The next line of the same kind says how many lines were omitted. If no such line follows, a
+    There are few kinds, because the connection or the reason is part of the text, not of the kind.
+    The next line of the same kind reports how many lines were omitted. If no such line follows, a
     separate line reports the number after a second. Without an event loop, `close` reports the
     number.
     """

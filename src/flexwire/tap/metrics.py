@@ -1,8 +1,8 @@
 """The counts of a tap, and the port at which a monitoring system reads them.
 
-The server of this module uses no library. The counts exist already, so a registry would only
-repeat them. The server of prometheus-client has a thread for each connection, and no limits on
-time or bytes. Anybody on the machine may read the metrics, so limits protect the tap's other work.
+The server in this module uses no library. The counts already exist, so a registry would only repeat
+them. The server of prometheus-client uses a thread for each connection, and limits neither time nor
+bytes. Anybody on the machine may read the metrics, so limits protect the tap's other work.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class TapStatistics:
     """Connections closed by a defect in the tap. The log contains the traceback."""
 
     def count_stamped(self, reasons: Iterable[str | None]) -> None:
-        """Count requests by the reason why they were not stamped, or as stamped if it is None."""
+        """Count requests by the reason why they were not stamped, or as stamped without one."""
         for reason in reasons:
             name = reason or "stamped"
             setattr(self, name, getattr(self, name) + 1)
@@ -179,7 +179,7 @@ GAUGES: Final = frozenset({"open_connections"})
 
 
 def openmetrics(counts: TapStatistics, gauges: Mapping[str, int], version: str) -> bytes:
-    """Return the counts, further ``gauges`` and flexwire's release as OpenMetrics text.
+    """Return the counts, additional ``gauges`` and flexwire's release as OpenMetrics text.
 
     >>> text = openmetrics(TapStatistics(), {"clients": 7}, "1").decode()
     >>> print(text[text.index("# TYPE flexwire_tap_clients") :])
@@ -224,8 +224,8 @@ _CLOSE_SECONDS: Final = 1.0
 class MetricsPort:
     """Answer ``GET /metrics`` from `start` until `close`.
 
-    The port is only on loopback, unless ``beyond_loopback`` is true. With port 0, any free port is
-    used. ``seconds`` is the time limit for a connection from its first byte to its last.
+    The port is open only on loopback, unless ``beyond_loopback`` is true. With port 0, any free
+    port is used. ``seconds`` is the time limit for a connection from its first byte to its last.
     """
 
     def __init__(

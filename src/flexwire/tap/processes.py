@@ -1,4 +1,4 @@
-"""Run several processes for connections of the same listeners, to use several cores.
+"""Run several processes for connections to the same listeners, to use several cores.
 
 The tap accepts clients, and passes each socket to the process with the fewest connections. Only the
 tap opens listeners, so that each broker has one port for all processes. Only the tap removes
@@ -57,7 +57,7 @@ class _WorkerHandle:
         self.clients: dict[int, str] = {}
         """The host of each open connection's client, by connection number."""
         self.unfinished: dict[Path, None] = {}
-        """The capture files that the process has begun and not finished, if the kept files are
+        """The capture files that the process has begun but not finished, if the kept files are
         limited.
         """
         self.waiting: deque[tuple[bytes, socket.socket | None]] = deque()
@@ -247,7 +247,7 @@ class ProcessRunner:
                 await asyncio.shield(worker.ready)
         except TimeoutError:
             if not worker.gone.is_set():
-                # Another process is tried, and this process must not be used later.
+                # Another process is tried, and this process must not be used again.
                 process.kill()
                 self._end(worker)
                 worker.ready.exception()
@@ -314,7 +314,7 @@ class ProcessRunner:
         self._make_room()
 
     def _take_over(self, worker: _WorkerHandle) -> None:
-        """Manage the files that a process has left behind like all other files."""
+        """Take over the files that a process has left behind, and manage them like all others."""
         for path in worker.unfinished:
             with suppress(OSError):
                 status = path.stat(follow_symlinks=False)
@@ -362,7 +362,7 @@ class ProcessRunner:
             asyncio.get_running_loop().remove_reader(worker.ask)
 
     def _end(self, worker: _WorkerHandle) -> None:
-        """Record that a process has reported everything and ends."""
+        """Record that a process has reported everything and is ending."""
         loop = asyncio.get_running_loop()
         for channel in (worker.control, worker.ask):
             loop.remove_reader(channel)
@@ -402,7 +402,7 @@ class ProcessRunner:
 
 
 def _start(process: BaseProcess) -> None:
-    """Start a process that gets no signals until it ignores them, as `run_worker` does."""
+    """Start a process that receives no signals until it ignores them, as `run_worker` does."""
     # Starting the resource tracker unblocks signals, so the tracker starts before signals are
     # blocked.
     resource_tracker.ensure_running()
@@ -414,7 +414,7 @@ def _start(process: BaseProcess) -> None:
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:
-    """Return a channel for whole messages. The returned end of the channel does not block."""
+    """Return both ends of a channel for whole messages. The first end does not block."""
     try:
         own, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     except (OSError, AttributeError) as error:

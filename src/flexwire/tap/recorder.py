@@ -2,10 +2,10 @@
 
 Credentials are left out of the capture, and frames that cannot be written are counted.
 
-`flexwire.protocol.credentials` decides what credentials are, also for tables and the report. A body
-that may contain a credential and does not decode is replaced completely, as long as its connection
-may be authenticating. A body with more than `flexwire.tap.limits.MOST_DECODED` bytes is also
-replaced completely.
+`flexwire.protocol.credentials` determines what counts as a credential, also for tables and the
+report. A body that may contain a credential but cannot be decoded is replaced completely, as long
+as its connection may be authenticating. A body with more than `flexwire.tap.limits.MOST_DECODED`
+bytes is also replaced completely.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
 def withhold_credentials(payload: bytes, turn: Turn, *, asked_plainly: bool = False) -> bytes:
     """Return a frame's payload for the capture, without credentials but with the same length.
 
-    For a response, ``asked_plainly`` means that nothing in its request was withheld.
+    For a response, ``asked_plainly`` is true if nothing in its request was withheld.
     """
     request = turn.request
     if turn.kind == "unread" or request is None:
@@ -81,13 +81,13 @@ def withhold_credentials(payload: bytes, turn: Turn, *, asked_plainly: bool = Fa
 class CredentialMask:
     """Withhold credentials in a connection's frames, and remember requests without credentials.
 
-    An error text of a broker may quote its request, so the text is kept only if the request
+    A broker's error message may quote the request, so the message is kept only if the request
     contained no credentials.
     """
 
     def __init__(self) -> None:
         # The pairs of the requests without credentials, oldest first. If a request is forgotten,
-        # the capture only lacks an error text.
+        # the capture only lacks an error message.
         self._plain: dict[int, None] = {}
 
     def shown(self, payload: bytes, turn: Turn) -> bytes:
@@ -111,9 +111,9 @@ class CredentialMask:
 
 
 def withhold_rest(data: bytes, *, is_request: bool) -> bytes:
-    """Return an incomplete frame (after its length) in which only the header is kept.
+    """Return the bytes of an incomplete frame, keeping only its length and header.
 
-    If a client's frame does not begin like a request, it may be a token, and has no header.
+    If a client's frame does not begin like a request, it may be a token, which has no header.
     """
     head = PREFIX_LENGTH
     if not is_request:
@@ -157,8 +157,8 @@ def _body(
     if not withhold(body, keep_length=True, asked_plainly=asked_plainly):
         return None
     written = body.encode(version)
-    # A message that was read leniently may be shorter when it is written, and the bytes after the
-    # body may be anything.
+    # A message that was read leniently may be shorter when it is encoded again, and the bytes after
+    # the body may be anything.
     return written + make_filler(len(payload) - end) if len(written) == end - start else hidden
 
 
@@ -203,7 +203,7 @@ class NoCapture:
 
 log = logging.getLogger("flexwire.tap")
 
-# The largest number of requests whose comments a packet carries.
+# The largest number of requests for which one packet carries comments.
 _COMMENTED_TOGETHER: Final = 64
 
 

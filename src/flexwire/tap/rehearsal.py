@@ -4,7 +4,7 @@ The rehearsed release offers and reads fewer versions than the brokers do. The t
 versions from the list in each ApiVersions response. If a client sends a version that the release
 does not read, the tap closes its connection without a response, as brokers do. The tap adds
 nothing. Brokers themselves refuse versions that they do not read.
-`flexwire.protocol.audit.evidence` knows which versions a release offers and reads, and
+`flexwire.protocol.audit.evidence` determines which versions a release offers and reads, and
 `flexwire.tap.relay` keeps the order of responses.
 """
 
@@ -54,7 +54,7 @@ _OF: Final = 1 << 64
 _MOST_CLIENTS: Final = 10_000
 _MOST_NAMED: Final = 10
 _HEAD: Final = struct.Struct(">hhi")
-# The field in which a replica gives its own id.
+# The field in which a replica sends its own id.
 _REPLICA_PATHS: Final = (("replica_id",), ("replica_state", "replica_id"))
 Client = tuple[str, str | None]
 """A client: its host and its client id."""
@@ -68,8 +68,8 @@ class RehearsalPlan:
     ``share`` of all clients, chosen by address and client id. The rehearsal ends after ``seconds``,
     or when more than ``most_failed`` clients were refused. For ``seconds`` and ``most_failed``,
     None means no limit. ``read`` contains the versions of ApiVersions that the brokers read.
-    `flexwire.tap.Tap` requests these versions when it starts. Raises `ArgumentError` for an
-    invalid value, and `UnknownMessageError` for a release that the catalog lacks.
+    `flexwire.tap.Tap` requests these versions when it starts. Raises `ArgumentError` for an invalid
+    value, and `UnknownMessageError` for a release that is not in the catalog.
     """
 
     release: str
@@ -90,7 +90,7 @@ class RehearsalPlan:
 
 
 def missing_apis(release: str, offered: Collection[int]) -> list[str]:
-    """Return the client APIs of a release that a broker with these api keys lacks.
+    """Return a release's client APIs that are missing from a broker with these api keys.
 
     >>> missing_apis("4.0.2", catalog().api_keys())
     []
@@ -116,7 +116,7 @@ class Rehearsal:
         self.over: str | None = None
         """The reason for the end of the rehearsal, or None while it is running."""
         self.failed: dict[Client, str] = {}
-        """The clients that were refused, each with the first of its requests that was refused."""
+        """The clients that were refused, each with its first refused request."""
         self._only = only
         self._quiet = quiet
 
@@ -164,9 +164,9 @@ class Rehearsal:
 
 
 Did = Literal["narrowed", "sent on", "unsupported", "closed"]
-"""The action of the tap on a request.
+"""What the tap did with a request.
 
-The tap removed versions from the response, sent the request on in the broker's version, answered
+The tap removed versions from the response, forwarded the request in the broker's version, answered
 that the version is unsupported, or closed the connection.
 """
 
@@ -405,7 +405,7 @@ def narrow(payload: bytes, version: int, sent_version: int, release: str) -> byt
 
     The list is the response to a request that arrived in ``version`` and was forwarded in
     ``sent_version``. The result is encoded in ``version``. All other bytes remain the same. Raises
-    `FlexwireError` if the response cannot be read, or is not encoded in the same way as by Kafka.
+    `FlexwireError` if the response cannot be read, or is not encoded the way Kafka encodes it.
     """
     frame = parse_response(beginning(payload), api_key_of(NEGOTIATES), sent_version)
     if len(payload) > MOST_DECODED:

@@ -85,8 +85,8 @@ class Relay:
 
     If a client ends its direction (half-close), it still gets the broker's remaining responses. If
     a broker ends its direction, the connection ends, because no more requests would be answered.
-    TLS always ends in both directions. Towards a broker with TLS, the end is therefore sent when
-    all requests are answered.
+    TLS always ends in both directions. Towards a broker with TLS, the end is therefore sent only
+    when all requests are answered.
     """
 
     def __init__(  # noqa: PLR0913  # a connection has this many parts
@@ -341,8 +341,8 @@ class Relay:
         return len(data)
 
     def _take_responses(self, data: bytes, at_us: int) -> None:
-        # The number of bytes of the first frame that were sent. If any were sent, it was decided to
-        # send the frame unchanged.
+        # The number of bytes of the first frame that were sent. If any were sent, the frame is sent
+        # unchanged.
         begun = self._passed_on
         # Whether all earlier bytes were sent to the client, so that new bytes can be sent
         # unchanged.
@@ -423,7 +423,7 @@ class Relay:
             self._client.mute(passed.muted)
 
     def _answered(self, turn: Turn) -> list[bytes]:
-        """Record which request is answered. Return the tap's responses that follow."""
+        """Record which request is answered. Return the tap's responses that must follow."""
         if turn.request is not None and turn.pair is not None:
             self._last_answered = max(self._last_answered, turn.pair)
         return self._due() if self._own else []
@@ -517,7 +517,7 @@ class Relay:
             self.refused = explain_failure(error)
             self._finish(was_reset=True)
         elif isinstance(error, TimeoutError) and error.errno is None and self._client_ended:
-            # All requests are answered, and the broker has not ended TLS in time.
+            # All requests are answered, and the broker has not closed the TLS session in time.
             log.debug("%s: the broker did not end TLS", self.name)
             self._finish()
         else:

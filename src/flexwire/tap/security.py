@@ -45,7 +45,7 @@ class ListenTls:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamTls:
-    """The authorities that the tap trusts for brokers, and the tap's own certificate, if any.
+    """The authorities that the tap trusts to certify brokers, and its own certificate, if any.
 
     A broker's certificate must be valid for the name that the broker advertises. For the first
     address, the certificate must be valid for ``name`` if the tap connects to another address (such
@@ -64,8 +64,8 @@ class UpstreamTls:
 class TapSecurity:
     """Both sides of a tap. None means a side without TLS.
 
-    ``with_credentials`` says whether the capture contains credentials. None means that the capture
-    contains credentials only without TLS.
+    ``with_credentials`` specifies whether the capture contains credentials. None means that the
+    capture contains credentials only without TLS.
     """
 
     listen: ListenTls | None = None
@@ -198,9 +198,9 @@ def make_throwaway_ca(directory: Path, hosts: Iterable[str]) -> ThrowawayCa:
     """Create ``ca.pem``, ``tap.pem`` and ``tap.key`` in a directory, valid for a week.
 
     The authority's own key is not stored. Files of an earlier run are reused if they are valid for
-    these hosts, so that clients need no new files. Only their owner can read them. Either all three
-    files are created or none. No file is overwritten, and no link is followed. Raises `TlsError`,
-    and `MissingExtraError` without the package cryptography.
+    these hosts, so that clients need no new files. Only the owner of the files can read them.
+    Either all three files are created or none. No file is overwritten, and no link is followed.
+    Raises `TlsError`, and `MissingExtraError` without the package cryptography.
     """
     from flexwire.tap.authority import Authority, holds_for  # noqa: PLC0415 - cryptography may be missing
 

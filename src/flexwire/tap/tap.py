@@ -77,18 +77,18 @@ class Tap:
     free port if the next port is in use. Every connection to any broker of the cluster therefore
     passes through the tap.
 
-    The capture contains the bytes that the client and the broker really sent, before rewriting,
+    The capture contains the bytes that the client and the broker actually sent, before rewriting,
     between the client's address and the broker's address. The capture therefore looks like a
     capture from the broker's machine, and contains the cluster's own addresses.
 
-    With ``security`` the tap listens with TLS on every listener, and connects with TLS to every
-    broker, checking the name that the broker advertises. The capture is then plain text, by default
-    without credentials. Without ``security``, TLS is forwarded and captured, but not decrypted: see
+    With ``security``, the tap uses TLS on every listener and for every connection to a broker, and
+    checks the name that the broker advertises. The capture is then plain text, by default without
+    credentials. Without ``security``, TLS is forwarded and captured, but not decrypted: see
     `TapStatistics.tls`.
 
-    The tap's listeners are advertised with ``advertised_host``, or with the name that the client
-    requested by TLS (SNI), or with the address in ``listen``. If each broker has its own tap with
-    the broker's name and port, use ``keep_addresses`` to leave addresses unchanged.
+    The tap's listeners are advertised under ``advertised_host``, under the name that the client
+    requested through TLS (SNI), or under the address in ``listen``. If each broker has its own tap
+    with the broker's name and port, use ``keep_addresses`` to leave addresses unchanged.
 
     For all connections together, at most ``most_held`` bytes of incomplete frames are held. Beyond
     this limit, frames pass, but the capture contains only their beginning. These frames and their
@@ -96,15 +96,15 @@ class Tap:
 
     With port 0 in ``listen``, any free port is used. ``out`` is a directory. ``max_bytes`` is the
     size of one capture file, and ``keep`` limits the files of this run in that directory. With
-    ``ports``, the listeners for brokers are in that range. A file in ``out`` makes them use the
-    same ports in the next run. ``sample`` is the share of connections to capture, each of them
-    completely, and ``only`` selects some of their frames. Each file records both. ``stamping`` adds
-    tags to the headers of forwarded requests. Comments in the capture contain these tags, next to
-    the client's own bytes. ``rehearsal`` gives a release. Clients get the versions of this release
-    instead of the brokers' versions. ``faults`` break requests on purpose. With an empty
-    `FaultPlan`, faults may be added while the tap runs (`add_fault`). With several ``processes``,
-    each process handles some of the clients and writes its own capture files. A script that starts
-    such a tap must be importable by `multiprocessing`.
+    ``ports``, the listeners for brokers use that range. A file in ``out`` stores the ports, so that
+    the next run uses the same ones. ``sample`` is the share of connections to capture, and ``only``
+    selects some of their frames. Each file records both. ``stamping`` adds tags to the headers of
+    forwarded requests. Comments in the capture contain these tags, next to the client's own bytes.
+    ``rehearsal`` names a release, and clients get the versions of this release instead of the
+    brokers' versions. ``faults`` break requests on purpose. With an empty `FaultPlan`, faults may
+    be added while the tap runs (`add_fault`). With several ``processes``, each process handles some
+    of the clients and writes its own capture files. A script that starts such a tap must be
+    importable by `multiprocessing`.
     """
 
     @_takes_options(TapConfig)
@@ -132,8 +132,8 @@ class Tap:
     async def start(self) -> None:
         """Begin to listen for clients.
 
-        Raises `TapError` if the tap cannot listen, `TlsError` for certificates and keys, and
-        `CaptureError` for the directory.
+        Raises `TapError` if the tap cannot listen, `TlsError` if it cannot use the certificates and
+        keys, and `CaptureError` if it cannot use the directory.
         """
         config = self._config
         config.security.check()
@@ -161,7 +161,7 @@ class Tap:
         A rehearsal that is already running ends. The capture continues in the next file, which
         records the rehearsal. Raises `ArgumentError` if the tap has several processes or adds
         header tags. Raises `TapError` if the brokers do not report the versions that they read, and
-        `CaptureError` if that file fails.
+        `CaptureError` if that file cannot be written.
         """
         if self._config.processes > 1:
             raise refuse(
@@ -230,8 +230,8 @@ class Tap:
     def _learn(self, plan: RehearsalPlan) -> RehearsalPlan:
         """Return a plan with the versions of ApiVersions that the brokers read.
 
-        They are requested on a separate connection, because a connection with SASL would refuse a
-        second ApiVersions request. Raises `TapError` if the brokers do not answer.
+        These versions are requested on a separate connection, because a connection with SASL would
+        refuse a second ApiVersions request. Raises `TapError` if the brokers do not answer.
         """
         theirs = self._config.security.upstream
         context = TapContexts(self._config.security).upstream

@@ -1,4 +1,4 @@
-"""One process of a tap. The process handles the clients that it gets, and reports its counts.
+"""One process of a tap. The process handles the clients that it receives, and reports its counts.
 
 The process does not listen. The sockets of clients arrive over one channel, which also carries all
 other messages between the tap and the process. Over another channel the process requests the port
@@ -76,9 +76,9 @@ _MOST_CHARACTERS: Final = 5000
 
 
 class FileReporter(KeptFiles):
-    """Remember which files are finished, for the tap, because all its processes share one limit.
+    """Remember for the tap which files are finished, because all its processes share one limit.
 
-    ``begun`` is called with each file when it begins.
+    ``begun`` is called with each new file.
     """
 
     def __init__(self, begun: Callable[[], None], *, with_limit: bool) -> None:

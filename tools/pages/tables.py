@@ -21,13 +21,13 @@ PAGE = DOCS / "tables.md"
 _HEAD = """# The tables of an analysis
 
 `flexwire analyze CAPTURE --out OUT` writes these tables below `OUT/tables`, in Parquet format, with
-one directory for each table. The types of columns are Spark's types. A timestamp is in UTC and has
-a precision of microseconds. Spark allows null in every column. The last column of each list says
-when a value is null; if this cell is empty, no value is null. The columns of a key identify a row;
-in tables that grow, the column `analysis` is also needed. The file `OUT/tables/_SUCCESS` appears
-when all tables are complete. The tables of logs, `log_…`, exist only if log segments were given.
-If no capture is given, the tables of traffic have no rows. `python -m tools.pages.tables` writes
-this page from `flexwire.tables.schema` and `flexwire.tables.log_schema`.
+one directory for each table. The column types are Spark types. A timestamp is in UTC and has a
+precision of microseconds. Spark allows null in every column. The last column of each list states
+when a value is null; if this cell is empty, the value is never null. The columns of a key identify
+a row; in tables that grow, the column `analysis` is also needed. flexwire writes the file
+`OUT/tables/_SUCCESS` when all tables are complete. The log tables, `log_…`, exist only if log
+segments were given. If no capture is given, the traffic tables are empty. `python -m
+tools.pages.tables` writes this page from `flexwire.tables.schema` and `flexwire.tables.log_schema`.
 """
 
 

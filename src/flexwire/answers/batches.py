@@ -46,7 +46,7 @@ COLUMNS: Final = (
            "if the name of the topic is known"),
     Column("compression", pa.string(), '"none", "gzip", "snappy", "lz4" or "zstd"',
            heading="Codec", is_about=True),
-    Column("batches", pa.int64(), "how many batches", heading="Batches"),
+    Column("batches", pa.int64(), "the number of batches", heading="Batches"),
     Column("batch_share", pa.float64(),
            "these batches as a share of all batches of this client and topic",
            heading="Of these"),
@@ -73,7 +73,7 @@ def batches(tables: AnalysisTables) -> DataFrame:
     count as its records.
 
     Batches are not counted if their bytes were withheld or could not be read. For a request log,
-    this answer has no rows, because the table of records is empty.
+    this answer returns no rows, because the table of records is empty.
     """
     return _total(_part(tables), tables)
 
@@ -120,9 +120,9 @@ ANSWER: Final = Answer(
     name="batches",
     place=50,
     question="Which codec does each client use, and how large are its batches?",
-    meaning="Record batches by client, topic and codec, with their sizes as sent. The settings of "
-    "the producer determine the codec and size of a produced batch. A fetched batch is stored in "
-    "the log of the broker as it was sent.",
+    meaning="Record batches by client, topic and codec, with their sizes as sent. The producer's "
+    "settings determine the codec and size of a produced batch. A fetched batch is sent as it is "
+    "stored in the broker's log.",
     advice="Start with clients that produce many small batches: raise linger.ms and batch.size. "
     "If the codec is none, set compression.type. The answer savings measures how much disk space "
     "these settings would save.",

@@ -51,9 +51,9 @@ def boundaries(tables: AnalysisTables) -> DataFrame | None:
     An appended analysis continues where the previous one ended. In that case nothing is cut. The
     analysis starts without the earlier state if that state was lost or was written with other
     options, or if the captures are older than that state. Older releases always started without the
-    earlier state. In this case, the cut can separate a request from its response. The request
+    earlier state. Without that state, the cut can separate a request from its response. The request
     counts as unanswered, and the response counts as unpaired. A frame that is cut in the middle
-    does not decode. The later part of a connection lacks the software name and the login that the
+    cannot be decoded. The later part of a connection lacks the software name and the login that the
     client sent at the beginning. The other answers about tables that grow do not correct these
     effects. This answer shows how large the effects are.
 
@@ -143,9 +143,9 @@ ANSWER: Final = Answer(
         "rows only if several analyses were appended to the same tables."
     ),
     advice=(
-        "If a run of `analyze --append` cannot continue the connections of the previous run, the "
-        "run prints the reason. Use the same broker options in all runs, and analyze the captures "
-        "in chronological order."
+        "If a run of `analyze --append` cannot continue the connections of the previous run, it "
+        "prints the reason. Use the same broker options in all runs, and analyze the captures in "
+        "chronological order."
     ),
     row="two consecutive analyses",
     columns=COLUMNS,

@@ -63,7 +63,8 @@ COLUMNS = (
     Column("first_time", _TIME, "the earliest timestamp of the records",
            "if no record has a timestamp",
            heading="First"),
-    Column("last_time", _TIME, "the last", "if ``first_time`` is null", heading="Last"),
+    Column("last_time", _TIME,
+           "the latest timestamp of the records", "if ``first_time`` is null", heading="Last"),
     Column("error", pa.string(), "why one of the records cannot be read",
            "if all records can be read", heading="Why not read"),
 )  # fmt: skip

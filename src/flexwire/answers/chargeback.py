@@ -55,8 +55,9 @@ COLUMNS: Final = (
     ),
     Column(
         "requests", pa.int64(),
-           "the number of requests that carry records of the topic, or whose responses do; in a "
-           "row without a topic, the number of requests without records in either message",
+           "the number of requests for which the request or the response carries records of the "
+           "topic; in a row without a topic, the number of requests for which neither message "
+           "carries records",
     heading="Requests",
 ),
     Column("sent_bytes", pa.int64(), "bytes that the client sent", _NOT_SAID, heading="Sent"),
@@ -87,22 +88,21 @@ def chargeback(
     """Return bytes and requests by day, client and topic, with a row for bytes without a topic.
 
     The bytes of a topic are the bytes of its record batches on the wire. Each batch counts once.
-    The other bytes of a client's frames (lengths, headers, other fields, and all other requests and
-    responses) have no topic. The bytes of all rows therefore add up to the bytes of all Kafka
-    frames. A request with records of several topics counts once for each topic. If the records of
-    an API are in its responses, a request counts on the day of its response, if the response was
-    captured.
+    All other bytes in a client's frames (lengths, headers, other fields, and all other requests and
+    responses) belong to no topic. The bytes in all rows therefore add up to the bytes of all Kafka
+    frames. A request that carries records of several topics counts once for each topic. If an API
+    carries records in its responses, a request counts on the day of its response, if that response
+    was captured.
 
-    The argument ``labels`` maps client ids to teams; it is a mapping, or a file for
-    ``read_labels``. In a pattern, "*" matches any characters and "?" matches one character. The
-    first pattern that matches determines the team.
+    The argument ``labels`` maps client ids to teams; it is either a mapping or a file that
+    ``read_labels`` can read. In a pattern, "*" matches any characters and "?" matches one
+    character. The first pattern that matches determines the team.
 
-    Repeated segments are not counted, and withheld records have no topic. Request logs lack the
-    sizes of frames, so bytes without a topic are null. However, request logs contain the size of
-    records that were produced or fetched, but not of records for share consumers (ShareFetch). For
-    topics that share consumers read, the bytes are therefore null, and the number of requests
-    includes all answered requests for the topic. A broker of 2.7 or earlier does not log the size
-    of produced records.
+    Repeated segments are not counted, and withheld records belong to no topic. Request logs do not
+    contain frame sizes, so bytes without a topic are null. They do contain the sizes of produced
+    and fetched records, but not of records sent to share consumers (ShareFetch). For topics that
+    share consumers read, the bytes are therefore null, and the number of requests includes all
+    answered requests for the topic. Kafka 2.7 and earlier do not log the size of produced records.
     """
     parts = _part(tables, _with_principal(tables))
     return _total(parts, tables, to_labels(labels))
@@ -264,9 +264,9 @@ ANSWER: Final = Answer(
     place=10,
     question="How many bytes does each client send and receive, and for which topics?",
     meaning=(
-        "Bytes on the wire by day, client and topic. A topic's bytes are the bytes of its record "
-        "batches. The other bytes of a client's frames have no topic. A client can have several "
-        "rows. The list of clients in the report shows the total of each client."
+        "Bytes on the wire by day, client and topic. The bytes of a topic are those of its record "
+        "batches. All other bytes in a client's frames belong to no topic. A client can appear in "
+        "several rows. The list of clients in the report shows the total for each client."
     ),
     advice=(
         "Write a label file, with one line for each client id and its team. Then charge each "

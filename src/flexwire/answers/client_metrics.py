@@ -98,11 +98,11 @@ COLUMNS: Final = (
     Column("points", pa.int64(),
            "the number of pushed values, or the number of pushes if they cannot be read",
            heading="Values"),
-    Column("least", pa.float64(), "the least value", "for histograms and summaries"),
+    Column("least", pa.float64(), "the smallest value", "for histograms and summaries"),
     Column("mean", pa.float64(),
            "the mean of the values, or of the observations in histograms and summaries",
            "if there are no values", heading="Mean"),
-    Column("most", pa.float64(), "the greatest value", "for histograms and summaries"),
+    Column("most", pa.float64(), "the largest value", "for histograms and summaries"),
     Column("total", pa.float64(), "the sum of all pushed values",
            'unless ``temporality`` is "delta"', heading="Total"),
     Column("latest", pa.float64(), "the last value that was pushed", "for histograms and "
@@ -159,9 +159,9 @@ def _with_instances(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
 def client_metrics(tables: AnalysisTables) -> DataFrame | None:
     """Return each metric of each client, with the values of all attributes combined.
 
-    Metrics are read with the classes of OpenTelemetry, which ``flexwire[telemetry]`` installs.
-    Without these classes, no metrics are read, and ``error`` contains this reason. Clients push
-    only the metrics that the cluster subscribes to.
+    flexwire reads metrics with the OpenTelemetry classes that ``flexwire[telemetry]`` installs.
+    Without these classes, no metrics are read, and ``error`` states this reason. Clients push only
+    the metrics that the cluster subscribes to.
     """
     parts = _part(tables)
     return None if parts is None else _total(parts, tables)

@@ -126,9 +126,9 @@ ANSWER = Answer(
     question="Which principals have which permissions?",
     meaning="ACLs in the cluster's metadata, by principal.",
     advice=(
-        "Look for ACLs that allow the operation ALL, for ACLs of resources named * or of the "
-        "principal User:*, and for principals that nobody uses any more. The audit of traffic "
-        "shows which principals are in use."
+        "Look for ACLs that allow the operation ALL, for ACLs that apply to resources named * or "
+        "to the principal User:*, and for principals that nobody uses any more. The audit of "
+        "traffic shows which principals are in use."
     ),
     row="an ACL",
     columns=COLUMNS,

@@ -176,11 +176,10 @@ ANSWER = Answer(
         "Brokers in the cluster's metadata. Brokers that are fenced, or missing from an ISR, come "
         "first."
     ),
-    advice="If a fenced broker should be running, start that broker. Never unregister or "
-    "wipe a broker that is the "
-    "last in an ISR, because other replicas may lack acknowledged records. Move the "
-    "replicas of such a broker first, and check that the reassignment is complete. Spread "
-    "leaders if one broker leads far more than others.",
+    advice="If a fenced broker should be running, start that broker. Never unregister or wipe a "
+    "broker that is the last in an ISR, because other replicas may lack acknowledged records. Move "
+    "the replicas of such a broker first, and check that the reassignment is complete. If one "
+    "broker leads far more partitions than the others, spread the leaders.",
     row="a broker",
     columns=COLUMNS,
     order=("is_registered", "-is_fenced", "-out_of_isr", "-leads", "broker"),

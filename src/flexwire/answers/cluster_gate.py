@@ -42,7 +42,7 @@ COLUMNS = (
         "a sentence with the figures on which the verdict for the last of these releases is based",
         heading="Why",
     ),
-    Column("remedy", _TEXT, "what to do", "if no action is needed", heading="Remedy"),
+    Column("remedy", _TEXT, "the recommended action", "if no action is needed", heading="Remedy"),
     Column(
         "names",
         pa.list_(_TEXT),
@@ -67,7 +67,7 @@ def cluster_gate(tables: AnalysisTables) -> DataFrame | None:
 
     The rows are the result of `flexwire.protocol.audit.judge_cluster` for the log of the cluster's
     metadata and the batches in the other logs. The configuration files of brokers are not read, so
-    a configuration in server.properties is not seen.
+    a configuration in server.properties is not detected.
     """
     state = tables.cluster()
     if state is None:

@@ -73,7 +73,7 @@ def partition_history(state: ClusterState) -> DataFrame:
 
 
 _VIEW: Final = {column.name: column for column in VIEW_COLUMNS}
-_NO_TIME: Final = "if the partition has no leader"
+_NO_TIME: Final = "if the record has no timestamp"
 COLUMNS = (
     Column(
         "changed_time",

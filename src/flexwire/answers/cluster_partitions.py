@@ -64,9 +64,9 @@ def cluster_partitions(tables: AnalysisTables) -> DataFrame | None:
     """Return the partitions of the cluster, according to the log of its metadata.
 
     No record contains the value of min.insync.replicas from the configuration files of brokers. The
-    rows are exact for the moment of the state. If the quorum has several voters, the last records
-    may not have been committed. ``is_committed`` is true for records that are known to be
-    committed.
+    rows are exact for the moment that the state describes. If the quorum has several voters, the
+    last records may not have been committed. ``is_committed`` is true for records that are known to
+    be committed.
     """
     logs = tables.internal
     placed, state = (None, None) if logs is None else (logs.partitions(), logs.cluster())

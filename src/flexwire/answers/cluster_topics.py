@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 COLUMNS = (
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
     Column("topic_id", pa.string(), "its id"),
-    Column("partitions", pa.int64(), "its partitions", heading="Partitions"),
+    Column("partitions", pa.int64(), "the number of partitions in the topic", heading="Partitions"),
     Column("replicas", pa.int64(), "the largest number of replicas of a partition",
            heading="Replicas"),
     Column("offline", pa.int64(), "partitions without a leader", heading="Offline"),
@@ -53,8 +53,8 @@ COLUMNS = (
 def cluster_topics(tables: AnalysisTables) -> DataFrame | None:
     """Return the topics of the cluster, according to the log of its metadata.
 
-    The rows are exact for the moment of the state. If the quorum has several voters, the last
-    records may not have been committed.
+    The rows are exact for the moment that the state describes. If the quorum has several voters,
+    the last records may not have been committed.
     """
     logs = tables.internal
     state, placed = (None, None) if logs is None else (logs.cluster(), logs.partitions())

@@ -136,7 +136,7 @@ COLUMNS = (
            "if the voters are known", heading="Why not"),
     Column("changed_time", _TIME, "when the voters last changed",
            "if the last change was before the snapshot that the state begins with, or if the "
-           "member id is unknown",
+           "time is unknown",
            heading="Changed"),
 )  # fmt: skip
 

@@ -35,13 +35,14 @@ _DAY_SECONDS: Final = DAY_US // PAUSE_US
 COLUMNS: Final = (
     Column(
         "client_id", pa.string(),
-           "the client id; if a connection has several client ids, the first in alphabetical order",
+           "the client id; if a connection used several client ids, the first in alphabetical "
+           "order",
         "if no frame of the connections has a client id",
     heading="Client id", is_about=True,
 ),
     Column("address", pa.string(), "the client's host", heading="Host", is_about=True),
     Column("brokers", pa.int64(), "the number of brokers that the client was connected to"),
-    Column("connections", pa.int64(), "its connections", heading="Connections"),
+    Column("connections", pa.int64(), "the number of connections", heading="Connections"),
     Column("opened", pa.int64(), "connections whose beginning was captured", heading="Opened"),
     Column("opened_per_minute", pa.float64(),
            "``opened`` divided by the length of the whole capture in minutes"),

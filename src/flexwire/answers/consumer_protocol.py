@@ -90,11 +90,11 @@ COLUMNS: Final = (
     Column("group_id", pa.string(), "the group", heading="Group", is_about=True),
     Column("verdict", pa.string(), '"blocked", "cannot say", "moves after a setting", "moves as it '
            'is" or "uses it already"', heading="Verdict"),
-    Column("reason", pa.string(), "why", heading="Why"),
-    Column("remedy", pa.string(), "what to do", "if no action is needed",
+    Column("reason", pa.string(), "the reason for the verdict", heading="Why"),
+    Column("remedy", pa.string(), "the recommended action", "if no action is needed",
            heading="What to do"),
-    Column("source", pa.string(), "the source of this verdict, with the date on which the source "
-                                  "was last checked",
+    Column("source", pa.string(),
+           "the source of this verdict, with the date on which the source was last checked",
            "if the verdict needs no source"),
     Column("software", pa.list_(pa.string()),
            "the software of the group's members: name and version",
@@ -119,8 +119,8 @@ def consumer_protocol(tables: AnalysisTables) -> DataFrame | None:
 
     JoinGroup shows the protocol type, the assignors and the session timeout. SyncGroup shows the
     user data of assignments, and ApiVersions shows the software. The traffic does not show the
-    broker's policy and limits, or whether a consumer subscribes by a pattern. If a member with the
-    new protocol joined the group, the broker's response shows whether the broker converted the
+    broker's policy and limits, or whether a consumer subscribes by a pattern. If a member that uses
+    the new protocol joined the group, the broker's response shows whether the broker converted the
     group. docs/consumer-protocol.md lists the rules, and compares them with the reactions of a
     broker.
     """

@@ -22,8 +22,9 @@ _LONG: Final = pa.int64()
 COLUMNS = (
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
     Column("partition", pa.int32(), "the partition", heading="Partition", kind="id", is_about=True),
-    Column("first_difference", _LONG, "the first offset at which two replicas have records with "
-                                      "different leader epochs", heading="First difference"),
+    Column("first_difference", _LONG,
+           "the first offset at which two replicas have records with different leader epochs",
+           heading="First difference"),
     Column("directories", pa.list_(pa.string()), (
         "the directory of each replica; the analysis read only the first directory"
     ), heading="Directories"),
@@ -36,8 +37,7 @@ COLUMNS = (
            heading="Epochs"),
     Column("beyond", _LONG,
            "the largest number of offsets that another replica has at or after the first "
-           "difference; "
-           "the records at these offsets are in no table", heading="Only in another"),
+           "difference; no table contains the records at these offsets", heading="Only in another"),
 )  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def diverging_replicas(tables: AnalysisTables) -> DataFrame | None:
     replica with the higher leader epoch. If two replicas have the same epoch, flexwire reads the
     longer replica.
 
-    flexwire compares leader epochs instead of bytes. A replica that only lags behind has no row.
+    flexwire compares leader epochs instead of bytes. A replica that only lags behind is not listed.
     """
     logs = tables.internal
     if logs is None:

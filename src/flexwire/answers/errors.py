@@ -48,7 +48,8 @@ COLUMNS: Final = (
         "if the name of the topic is known, or if the error is about no topic",
     ),
     Column("error_code", pa.int32(), "the error code", heading="Code"),
-    Column("error_name", pa.string(), "its name", "if Kafka 4.4 does not define this code",
+    Column("error_name", pa.string(),
+           "the name of the error code", "if Kafka 4.4 does not define this code",
            heading="Error", is_about=True),
     Column(
         "is_retriable", pa.bool_(), "whether a retry may succeed", "if the error code has no name"
@@ -98,12 +99,12 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
     """Return the error codes other than 0 in responses, counted in intervals of ``seconds``.
 
     The specs define which fields contain error codes, and all these fields are read. The topic of
-    an error is the topic in the structure of the error code, or in the nearest outer structure that
-    contains a topic.
+    an error comes from the structure that contains the error code, or from the nearest outer
+    structure that contains a topic.
 
-    Errors without a response are not counted, for example if a broker closes the connection. The
-    error codes in responses that do not decode are not counted either. An error code does not
-    always mean that something is wrong. For example, a client that joins a group first receives
+    Errors without a response are not counted, for example if a broker closes the connection. Error
+    codes in responses that cannot be decoded are not counted either. An error code does not always
+    mean that something is wrong. For example, a client that joins a group first receives
     MEMBER_ID_REQUIRED.
     """
     width = to_int(seconds, "seconds", least=1) * 1_000_000

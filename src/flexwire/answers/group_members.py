@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
 _KEY: Final = ("group", "type", "member_id")
-_NOT_SAID: Final = "if the member sent no instance id"
+_NOT_SAID: Final = "if the member did not send this value"
 COLUMNS = (
     Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("type", pa.string(), "classic, consumer, share or streams", heading="Type"),

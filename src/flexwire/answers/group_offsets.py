@@ -51,8 +51,8 @@ COLUMNS = (
     Column("commit_time", _TIME, "when the offset was committed, by the coordinator's clock",
            _NONE,
            heading="Committed"),
-    Column("expire_time", _TIME, "when the commit expires", "if the offset retention of the broker "
-                                                            "decides when the commit expires"),
+    Column("expire_time", _TIME, "when the commit expires",
+           "if the offset retention of the broker decides when the commit expires"),
     Column("pending", pa.int64(), "commits of transactions that have not ended",
            "if compaction may have removed the ends of transactions, or if the outcome of the "
            "commit depends on the Kafka release",
@@ -66,15 +66,15 @@ COLUMNS = (
     Column("high_watermark", pa.int64(),
            "the high watermark, at which consumers stop; all replicas in the ISR have the records "
            "before this offset",
-           "if replication-offset-checkpoint lacks the high watermark, or if ``--as-of`` gives an "
-           "earlier moment"),
+           "if replication-offset-checkpoint does not contain the high watermark, or if "
+           "``--as-of`` specifies an earlier moment"),
     Column("is_watermark_exact", pa.bool_(),
            "true if the broker had stopped cleanly; otherwise the high watermark may be up "
            "to 5 seconds old", "if ``high_watermark`` is null"),
     Column("stable_offset", pa.int64(),
            "the last stable offset of the partition, from the open transactions of its log; "
            "consumers with read_committed stop at this offset",
-           "if ``end_offset`` is null, or if ``--as-of`` gives offsets"),
+           "if ``end_offset`` is null, or if ``--as-of`` specifies offsets"),
     Column("stable_lag", pa.int64(),
            "the number of offsets from the committed offset to the last stable offset; 0 for a "
            "consumer beyond that offset, such as a consumer with read_uncommitted",
@@ -88,11 +88,10 @@ COLUMNS = (
 def group_offsets(tables: AnalysisTables) -> DataFrame | None:
     """Return the partitions for which groups committed offsets, as coordinators wrote them.
 
-    When groups move to another cluster, or back to an earlier state, set these offsets. A commit in
-    a transaction counts when the transaction is committed, and is ``pending`` until then. Commits
-    that were deleted or have expired are not counted. Commits do not show which consumers read only
-    committed records. For a consumer that reads only committed records, ``stable_lag`` is the lag
-    that it can reduce.
+    To move groups to another cluster, or to return them to an earlier state, set these offsets. A
+    commit in a transaction counts when the transaction is committed, and is ``pending`` until then.
+    Commits that were deleted or have expired are not counted. Commits do not show which consumers
+    read only committed records. For such a consumer, ``stable_lag`` is the lag that it can reduce.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)

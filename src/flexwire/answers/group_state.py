@@ -27,7 +27,8 @@ COLUMNS = (
     Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("type", pa.string(), "classic, consumer, share or streams",
            "for a group that only commits offsets and has no record of its own", heading="Type"),
-    Column("members", pa.int64(), "its members", "if ``type`` is null", heading="Members"),
+    Column("members", pa.int64(),
+           "the number of members in the group", "if ``type`` is null", heading="Members"),
     Column("topic", pa.string(), "a topic for which the group has committed offsets", _NO_COMMIT,
            heading="Topic", is_about=True),
     Column("partitions", pa.int64(),
@@ -36,8 +37,8 @@ COLUMNS = (
     Column("lag", pa.int64(),
            "the sum of the lags from the commits to the high watermarks of the logs that were "
            "read, or to the ends of the logs if the high watermarks are unknown",
-           "if none of these logs was read, if there is no commit, or if the sum does not fit "
-           "into 64 bits",
+           "if none of these logs was read, if there is no commit, or if the sum does not fit in "
+           "64 bits",
            heading="Lag"),
     Column("max_lag", pa.int64(), "the largest lag of one partition", "if ``lag`` is null",
            heading="Of one partition"),
@@ -45,7 +46,7 @@ COLUMNS = (
            "the number of partitions whose lag is unknown because their log was not read",
            heading="Ends not read"),
     Column("pending", pa.int64(), "commits of transactions that have not ended", heading="Pending"),
-    Column("last_commit_time", _TIME, "when the group committed last, by the coordinator's clock",
+    Column("last_commit_time", _TIME, "when the group last committed, by the coordinator's clock",
            _NO_COMMIT, heading="Last commit"),
     Column("idle_us", pa.int64(),
            "the time from the last commit or change of the group to the last record of any "
@@ -56,7 +57,7 @@ COLUMNS = (
            "moment"),
     Column("stable_lag", pa.int64(),
            "the sum of the lags from the commits to the last stable offsets, at which consumers "
-           "with read_committed stop", "if ``lag`` is null, or if ``--as-of`` gives offsets",
+           "with read_committed stop", "if ``lag`` is null, or if ``--as-of`` specifies offsets",
            heading="Lag to stable offsets"),
 )  # fmt: skip
 
@@ -69,7 +70,8 @@ def group_state(tables: AnalysisTables) -> DataFrame | None:
     partition of `__consumer_offsets` is among the logs. The logs of a single broker contain only
     some of these partitions. Commits that were deleted or have expired are not counted. A commit in
     a transaction counts when the transaction is committed. This log does not contain the offsets of
-    share groups. A lag below 0 means that a topic was created again, or that its log was truncated.
+    share groups. A negative lag means that a topic was created again, or that its log was
+    truncated.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)

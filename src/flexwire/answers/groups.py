@@ -96,8 +96,8 @@ def groups(tables: AnalysisTables) -> DataFrame | None:
     generation is missing and did not leave, and its last heartbeat was at least a session timeout
     ago. "leader rejoined" and "metadata changed": the first member to join was the leader, or
     another member with a changed subscription, and no member had been told to rejoin. If the
-    traffic proves no cause, the cause is "unknown". Unknown causes happened on connections that
-    were not captured, or inside the broker.
+    traffic proves no cause, the cause is "unknown". An unknown cause occurred on a connection that
+    was not captured, or inside the broker.
     """
     filters = [*classic_exchanges(tables), *heartbeat_exchanges(tables)]
     if not filters:

@@ -41,7 +41,7 @@ COLUMNS = (
            "read_committed wait at this offset",
            "if the partition's log was not read",
            heading="First offset"),
-    Column("open_since", _TIME, "when it began", "if no record contains this time",
+    Column("open_since", _TIME, "when the transaction began", "if no record contains this time",
            heading="Open since"),
     Column("timeout_ms", pa.int32(),
            "the timeout after which the coordinator should have aborted the transaction",

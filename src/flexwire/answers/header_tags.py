@@ -73,15 +73,17 @@ COLUMNS: Final = (
            "if the client sent no client id", heading="Client id", is_about=True),
     Column("client_software_name", pa.string(), "the client's software",
            "if the software is unknown", heading="Client software"),
-    Column("client_software_version", pa.string(), "its version", "if the software is unknown",
+    Column("client_software_version", pa.string(),
+           "the version of this software", "if the software is unknown",
            heading="Version"),
-    Column("messages", pa.int64(), "the number of the sender's requests or responses that have the "
-                                   "tag",
+    Column("messages", pa.int64(),
+           "the number of the sender's requests or responses that contain the tag",
            heading="Messages"),
     Column("message_share", pa.float64(),
            "these messages as a share of all messages that could have the tag",
            heading="Share of messages"),
-    Column("api_names", pa.list_(pa.string()), "their APIs, ascending", heading="APIs"),
+    Column("api_names", pa.list_(pa.string()),
+           "the APIs of these messages, in ascending order", heading="APIs"),
     Column("values", pa.int64(),
            f"the number of different values; approximate if it is {MOST:,} or more",
            "if the values are withheld", heading="Values, about"),
@@ -97,9 +99,9 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
     """Return the tags in request and response headers, and their senders: client id and software.
 
     Kafka itself puts no tags in headers. All tags in headers come from other software, for example
-    a trace id or the name of a forwarder. Only flexible versions can have tags in their headers, so
-    ``message_share`` is a share of the messages with such versions. If a tap adds tags, a capture
-    from behind the tap shows the tags as if clients had sent them. The tap's own captures list the
+    a trace id or the name of a forwarder. Only flexible versions allow tags in headers, so
+    ``message_share`` is a share of the messages in such versions. If a tap adds tags, a capture
+    made behind the tap shows the tags as if clients had sent them. The tap's own captures list the
     tags that it added.
     """
     return _total(_part(tables), tables)
@@ -195,8 +197,8 @@ ANSWER: Final = Answer(
     name="header_tags",
     place=70,
     question="Who sends tags in headers, such as a trace id or the name of a forwarder?",
-    meaning="Each tag in the headers of requests and responses by client, with the share of the "
-    "messages that have the tag, and an example of a value.",
+    meaning="Each tag in request and response headers by client, with the share of messages that "
+    "contain the tag, and an example value.",
     advice="A client with a share below 1 sends some requests without the tag. Find out which "
     "APIs these requests use. A later release of Kafka may define a tag below 10000 with another "
     "meaning.",

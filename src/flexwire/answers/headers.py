@@ -169,8 +169,8 @@ ANSWER = Answer(
     name="headers",
     place=60,
     question="Which record headers are sent, and what do they cost?",
-    meaning="Each record header key by topic and client: how many records have this key, how large "
-    "its values are, and what share of the payload the headers take.",
+    meaning="Each record header key by topic and client: how many records contain this key, how "
+    "large its values are, and what share of the payload these headers make up.",
     advice="If headers are a large part of the payload, shorten keys or write numbers in binary. "
     "If the share of records that have a header is just below 1, look for a producer that omits "
     "the header.",

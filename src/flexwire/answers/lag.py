@@ -109,11 +109,11 @@ def lag(tables: AnalysisTables) -> DataFrame | None:
     """Return how far commits are behind the ends of partitions, by group, client and partition.
 
     The end is the high watermark in the last Fetch response for the partition that the same client
-    (its id at its host) received before the commit. Clients that read only committed records
-    receive records up to the last stable offset, so their lag is ``stable_lag``. A commit in a
-    transaction is sent by a producer, and a producer fetches nothing. For such a commit, the
-    fetches of any client on the producer's host are used. A commit in a transaction counts if a
-    later EndTxn request of the same transactional id commits the transaction.
+    (the same client id at the same host) received before the commit. Clients that read only
+    committed records receive records up to the last stable offset, so their lag is ``stable_lag``.
+    A commit in a transaction is sent by a producer, and a producer fetches nothing. For such a
+    commit, the fetches of any client on the producer's host are used. A commit in a transaction
+    counts if a later EndTxn request of the same transactional id commits the transaction.
 
     The capture does not show whether the broker accepted a commit or an EndTxn. If a client's
     fetches were not captured, for example those of an administrator's tool, the client's lag is
@@ -278,11 +278,11 @@ ANSWER: Final = Answer(
     place=120,
     question="How far are the commits of groups behind the ends of their partitions?",
     meaning="The offset of each client's last commit, and the high watermark in the response to "
-    "the client's last fetch before this commit. A commit in a transaction counts only when the "
+    "the client's last fetch before this commit. A commit in a transaction counts only if the "
     "transaction is committed.",
-    advice="If the lag grows from capture to capture, add members to the group, or make the "
-    "processing of records faster. If only one partition has a lag, check whether some keys in "
-    "this partition occur much more often than others.",
+    advice="If the lag grows from capture to capture, add members to the group, or speed up record "
+    "processing. If only one partition lags, check whether some keys in this partition occur much "
+    "more often than others.",
     row="a group, client and partition",
     columns=COLUMNS,
     order=(

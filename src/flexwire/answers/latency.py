@@ -89,8 +89,8 @@ COLUMNS: Final = (
 )  # fmt: skip
 SLOWEST_COLUMNS: Final = (
     *COLUMNS[:5],
-    Column("rank", pa.int32(), "the rank of the request; 1 is the slowest request of its row in "
-                               "`latency`"),
+    Column("rank", pa.int32(),
+           "the rank of the request; 1 is the slowest request of its row in `latency`"),
     Column("latency_us", pa.int64(),
            "how long the request took, in microseconds, without ``throttled_us``"),
     Column("connection", pa.string(), "its connection"),
@@ -154,18 +154,18 @@ def latency(tables: AnalysisTables) -> DataFrame:
     """Return how long requests took, for each API, broker and client.
 
     A latency is the time from the last byte of the request to the last byte of the response, as
-    seen where the capture was made. Count and maximum are exact. A percentile below 100 ms is
-    exact. A percentile of 100 ms or more is rounded down to five significant digits. A percentile
-    is null if it would equal the slowest response.
+    seen where the capture was made. The count and the maximum are exact. A percentile below 100 ms
+    is exact. A percentile of 100 ms or more is rounded down to five significant digits. A
+    percentile is null if it would equal the slowest response.
 
-    If a broker held a fetching request for its whole maximum wait time because there were too few
+    If a broker held a fetch request for its whole maximum wait time because there were too few
     records, the request counts in a separate row (``waited``). Other intentional waits cannot be
-    recognized: a fetch that gets its records late, a JoinGroup that waits for other members, or a
+    recognized: a fetch whose records arrive late, a JoinGroup that waits for other members, or a
     Produce that waits for replicas.
 
     A broker that throttles a client responds immediately, and then reads nothing from the
     connection for the throttle time. A request that arrives during this time waits. The latency of
-    such a request excludes this wait, which is in ``throttled_us``.
+    such a request excludes this wait, which is reported in ``throttled_us``.
     """
     return _rows(_counted(_responses(tables), _BY))
 

@@ -47,8 +47,8 @@ def misrouted(tables: AnalysisTables) -> DataFrame | None:
     Since KIP-1242 (Kafka 4.4), a client can state in ApiVersions which broker of which cluster it
     wants to reach. If another broker receives the request, that broker responds with
     REBOOTSTRAP_REQUIRED. Older brokers and clients do not check this, so their misrouted
-    connections have no rows. Connections whose first request and response were not captured have no
-    rows either.
+    connections are not listed. Connections whose first request and response were not captured are
+    not listed either.
     """
     asked = exchanges(tables, "ApiVersions")
     # A catalog with releases before 4.4 does not contain these fields.
@@ -84,7 +84,7 @@ ANSWER: Final = Answer(
         "Find out which machine the address in the row leads to. DNS, a load balancer or a service "
         "mesh may send the client to another machine, or the address may now belong to another "
         "cluster. Correct the address in DNS, the load balancer or the service mesh, or correct "
-        "advertised.listeners of the broker that the client wanted to reach."
+        "advertised.listeners on the broker that the client wanted to reach."
     ),
     row="a client id at a host, with the broker that the client reached, and the broker that the "
     "client wanted to reach",

@@ -35,7 +35,7 @@ COLUMNS = (
            "the rank of the combination; the combination of rank 1 takes the fewest bytes for this "
            "topic"),
     Column("compression", _STRING, "the compression type", heading="Codec", is_about=True),
-    Column("level", pa.int32(), "its level",
+    Column("level", pa.int32(), "the compression level",
            "if the codec has no levels; also for lz4 at its fastest level, which is Kafka's "
            "default", heading="Level", is_about=True),
     Column("batch_size", _LONG,
@@ -46,7 +46,7 @@ COLUMNS = (
            "the bytes of the topic's batches as they are in the log, without control batches",
            heading="Now"),
     Column("estimated_bytes", _LONG, (
-        "the bytes that these batches would take if all of them compressed like the sample"
+        "the bytes that these batches would take if all of them compressed as well as the sample"
     ),
            heading="Then"),
     Column("saved_bytes", _LONG,
@@ -84,7 +84,7 @@ def savings(tables: AnalysisTables) -> DataFrame | None:
     The sample consists of a few runs of successive batches, spread evenly over the topic's
     segments. Only the largest topics have samples. The CPU time of a codec is not measured. The
     sample also does not show whether a producer could collect such a batch within its linger.ms.
-    Internal topics have no row, because brokers write them, and settings of producers do not affect
+    Internal topics have no row, because brokers write them, and producer settings do not affect
     them.
     """
     logs = tables.logs

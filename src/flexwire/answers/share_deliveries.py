@@ -69,12 +69,14 @@ COLUMNS: Final = (
            heading="Topic", is_about=True),
     Column("topic_id", pa.string(), "the topic's id", "if the name of the topic is known"),
     Column("acquired", pa.int64(),
-           "how many offsets the member acquired for processing; an offset may have no record",
+           "how many offsets the member acquired for processing; some offsets have no record",
            heading="Acquired"),
     Column("redelivered", pa.int64(),
            "how many of the acquired offsets had been delivered before, to any member",
            heading="Delivered before"),
-    Column("redelivered_share", pa.float64(), "their share", "if no offset was acquired",
+    Column("redelivered_share", pa.float64(),
+           "the share of acquired offsets that had been delivered before",
+           "if no offset was acquired",
            heading="Of these"),
     Column("most_deliveries", pa.int32(),
            "the highest number of deliveries of one offset, including the current delivery",
@@ -100,8 +102,8 @@ def share_deliveries(tables: AnalysisTables) -> DataFrame | None:
     For each range of offsets, a broker reports how often these offsets were delivered (KIP-932). A
     number above 1 means that a member released the records, or that the time for acknowledging the
     records had expired. Records are not counted if the request that acquired them was not captured.
-    The requests do not show whether brokers accepted the acknowledgements. The
-       answer ``errors`` lists the acknowledgements that brokers refused.
+    The requests do not show whether brokers accepted the acknowledgements. The answer ``errors``
+    lists the acknowledgements that brokers refused.
     """
     fetches = exchanges_of(tables, [_fetches()])
     parts = _acknowledged_in(tables)

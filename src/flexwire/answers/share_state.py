@@ -30,17 +30,18 @@ COLUMNS = (
     Column("topic_id", pa.string(), "its id"),
     Column("partition", pa.int32(), "the partition", heading="Partition", kind="id", is_about=True),
     Column("start_offset", pa.int64(),
-           "the start offset: all records before this offset are done; -1 if the group has read "
-           "no record yet",
+           "the start offset: all records before this offset have been processed; -1 if the group "
+           "has read no record yet",
            "if the value is unknown", heading="Start"),
     Column("end_offset", pa.int64(), "if the start offset is unknown", "if the log was not read",
            heading="End"),
     Column("lag", pa.int64(),
            "the number of offsets from the start offset to the high watermark (or to the end if "
-           "the high watermark is unknown) that are not done",
-           "if one of these offsets is null, or if the log does not show how many offsets are done",
+           "the high watermark is unknown) that have not been processed",
+           "if one of these offsets is null, or if the log does not show how many offsets have "
+           "been processed",
            heading="Lag"),
-    Column("done", pa.int64(), "how many offsets after the start offset are done",
+    Column("done", pa.int64(), "how many offsets after the start offset have been processed",
            "if the log does not contain this number, as before Kafka 4.2",
            heading="Done after start"),
     Column("deliveries", pa.int32(),
@@ -101,10 +102,10 @@ ANSWER = Answer(
     question="Up to which offset has each share group processed its partitions?",
     meaning=(
         "The state of each partition, as share coordinators wrote it to the log: its start offset, "
-        "the number of later offsets that are done, and how often a batch was delivered."
+        "the number of later offsets that have been processed, and how often a batch was delivered."
     ),
-    advice="Look at batches that were delivered often. If no member can process a record, Kafka "
-    "gives up on the record after group.share.delivery.count.limit deliveries.",
+    advice="Examine batches that were delivered many times. If no member can process a record, "
+    "Kafka gives up on the record after group.share.delivery.count.limit deliveries.",
     row="a share group and partition",
     columns=COLUMNS,
     order=("is_known", "-lag", "-deliveries", "group", "topic", "topic_id", "partition"),

@@ -116,15 +116,15 @@ COLUMNS: tuple[Column, ...] = (
 def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
     """Return each message and version with its size as sent and in each other encoding.
 
-    The numbers of messages and clients and the bytes as sent are exact. The sizes in other
-    encodings are the exact numbers of bytes that flexwire would write. The sample contains the
-    first 256 frames of each connection, and one in 32 of the other frames, in blocks over the whole
-    connection. With ``whole``, all frames are measured. To estimate a size, the bytes as sent are
-    multiplied by the ratio of the measured messages. ``margin_bytes`` assumes that measured
-    messages are independent. The margin is too small if neighboring messages are similar. Some
-    messages are
-    missing: messages that did not decode or broke their spec, messages in which credentials are
-    withheld, and all messages of request logs, which lack the sizes of frames.
+    The numbers of messages and clients and the bytes as sent are exact. For a measured message, the
+    size in another encoding is the exact number of bytes that flexwire would write. The sample
+    contains the first 256 frames of each connection, and one in 32 of the other frames, in blocks
+    spread over the whole connection. With ``whole``, all frames are measured. To estimate a size,
+    the bytes as sent are multiplied by the size ratio of the measured messages. ``margin_bytes``
+    assumes that measured messages are independent. The margin is too small if neighboring messages
+    are similar. Some messages are not included: messages that could not be decoded or broke their
+    spec, messages in which credentials are withheld, and all messages of request logs, which do not
+    contain frame sizes.
     """
     return _total(_part(tables, whole=whole), tables)
 
@@ -255,9 +255,9 @@ ANSWER = Answer(
     place=90,
     question="What would other encodings save?",
     meaning="The size of each message and version as sent, and in every encoding of KIP-482 and "
-    "KIP-636. A message that KIP-636 changes also becomes flexible. The gain from KIP-636 "
-    "alone is therefore the difference between the columns of KIP-636 and KIP-482. The bytes of "
-    "messages that were not measured are estimated, within the margin of error.",
+    "KIP-636. A message that KIP-636 changes also becomes flexible. The gain from KIP-636 alone is "
+    "therefore the difference between the KIP-636 and KIP-482 columns. The bytes of messages that "
+    "were not measured are estimated, within the margin of error.",
     advice=(
         "Begin with the rows that have the most bytes. If a message takes far fewer bytes with "
         "KIP-482 than as sent, a "

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 _LONG, _DOUBLE, _STRING = pa.int64(), pa.float64(), pa.string()
 _NO_RECORD = "if no record was read"
-_IN_PARTS = "if tables have grown, and several analyses have read parts of a partition"
-_NO_BATCH = "if no batches were read, or only control batches"
+_IN_PARTS = "if the tables have grown and several analyses have read parts of a partition"
+_NO_BATCH = "if no batches were read, or if all of them were control batches"
 _OF_KEYS = ("keyed_records", "superseded_records", "superseded_bytes")
 _IS_WHOLE = "is_whole"
 _OLDER = "in tables from an analysis that did not measure this value"
@@ -43,7 +43,7 @@ COLUMNS = (
     Column("segments", _LONG, "the number of log segments of these partitions"),
     Column("bytes", _LONG,
            "the bytes of these log segments, for one replica of each partition and without "
-           "indexes. On disk, each replica takes this number of bytes, plus its indexes",
+           "indexes. On disk, each replica takes up this many bytes, plus its indexes",
            heading="Bytes"),
     Column("batches", _LONG, "the record batches of the topic, without control batches",
            heading="Batches"),
@@ -77,7 +77,7 @@ COLUMNS = (
     Column("tombstones", _LONG, "records with a key and a null value",
            heading="Tombstones"),
     Column("keyed_records", _LONG,
-           "records with a key, without those of transactions that were aborted or had not ended"),
+           "records with a key, except those of transactions that were aborted or had not ended"),
     Column("superseded_records", _LONG,
            "records that are superseded by a later record with the same key in the same partition; "
            "compaction would eventually remove these records", _IN_PARTS),
@@ -97,7 +97,7 @@ COLUMNS = (
            heading="Newest"),
     Column("damaged", _LONG, "runs of bytes that are not a batch, or that cannot be read",
            heading="Damaged"),
-    Column("damaged_bytes", _LONG, "their bytes"),
+    Column("damaged_bytes", _LONG, "the bytes of these runs"),
     Column("keyless_records", _LONG,
            "records without a key: compaction would remove them, and brokers refuse new records "
            "without a key in compacted topics", heading="Without a key"),
@@ -115,8 +115,8 @@ COLUMNS = (
 def storage(tables: AnalysisTables) -> DataFrame | None:
     """Return each topic with its batches, records, sizes and ages, and its superseded records.
 
-    The numbers of superseded records are exact: keys are compared by 128 bits of a hash. The keys
-    of each partition are compared when its log is read. As in Kafka's log cleaner, a record of an
+    The numbers of superseded records are exact: keys are compared by a 128-bit hash. The keys of
+    each partition are compared when its log is read. As in Kafka's log cleaner, a record of an
     aborted transaction supersedes no other record, and is removed itself. A tombstone that is the
     last record of its key does not count as superseded. Compaction removes it after
     delete.retention.ms. A log does not show whether and when its topic is compacted. The active
@@ -234,7 +234,7 @@ ANSWER = Answer(
     place=180,
     question="What is in the log segments of topics?",
     meaning=(
-        "A row for each topic, sorted by the bytes of its log segments. These sizes are for one "
+        "One row for each topic, sorted by the bytes of its log segments. These sizes cover one "
         "replica of each partition, without indexes. A record is superseded if a later record has "
         "the same key."
     ),

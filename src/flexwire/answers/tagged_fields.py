@@ -67,7 +67,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("sender", pa.string(), 'the sender of the message: "client" or "broker"'),
     Column("client_software_name", pa.string(), "the client software on the connection",
            "if the software is unknown", heading="Client software"),
-    Column("client_software_version", pa.string(), "its version", "if the software is unknown",
+    Column("client_software_version", pa.string(),
+           "the version of this software", "if the software is unknown",
            heading="Version"),
     Column("clients", pa.int64(),
            "the number of client ids that use this software and sent or received the field"),
@@ -75,15 +76,15 @@ COLUMNS: tuple[Column, ...] = (
     Column("message_share", pa.float64(),
            "these messages as a share of all messages of this kind and software",
            heading="Of these"),
-    Column("times", pa.int64(), "the number of times that the field occurs: once for each "
-                                "structure"),
-    Column("bytes", pa.int64(), "its values' bytes",
+    Column("times", pa.int64(),
+           "the number of times that the field occurs: once for each structure"),
+    Column("bytes", pa.int64(), "the bytes of its values",
            "if the field is known and decoded, or if its value is withheld",
            heading="Bytes"),
     Column("byte_share", pa.float64(),
            "these bytes as a share of all bytes of the messages with the field",
            "if ``bytes`` is null", heading="Of the messages"),
-    Column("message_bytes", pa.int64(), "the bytes of the messages with the field, in total"),
+    Column("message_bytes", pa.int64(), "the total bytes of the messages with the field"),
     Column("versions", pa.list_(pa.int32()), "the versions of these messages, in ascending order"),
 )  # fmt: skip
 
@@ -94,8 +95,8 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
     A known field counts as sent if its value is not the default, because Kafka does not send
     default values. The column ``bytes`` counts only the bytes of values, without tag and size. Tags
     that the catalog does not know come from newer releases or other software, or are wrong. If a
-    client sends its software name on a connection, all messages of the client on this connection
-    count for this software. Bodies that do not decode are not counted, but the fields in their
+    client sends its software name on a connection, all of the client's messages on this connection
+    count for this software. Bodies that cannot be decoded are not counted, but the fields in their
     headers are.
     """
     return _total(_part(tables), tables)
@@ -221,9 +222,9 @@ ANSWER = Answer(
     name="tagged_fields",
     place=80,
     question="Which tagged fields are sent, and who sends unknown tags?",
-    meaning="Each tagged field by message, place and client software, with the number of "
-    "messages that contain the field, and the size of the field. If a field has no name, the "
-    "catalog does not know its tag.",
+    meaning="Each tagged field by message, place and client software, with the size of the field, "
+    "and the number of messages that contain it. If a field has no name, the catalog does not know "
+    "its tag.",
     advice="If a client sends unknown tags, ask the owners of the client what the tags mean. In "
     "a later release of Kafka, the same tag may have another meaning.",
     row="a tagged field and client software",

@@ -42,11 +42,13 @@ COLUMNS: Final = (
     Column("broker", pa.string(), "the address and port of the broker", heading="Broker"),
     Column("api_name", pa.string(), 'the API of the responses: "Produce"',
            heading="API", is_about=True),
-    Column("responses", pa.int64(), "how many responses of this API the client got from the broker",
+    Column("responses", pa.int64(),
+           "the number of responses of this API that the client received from the broker",
            heading="Responses"),
     Column("throttled", pa.int64(), "how many of these responses throttle the client",
            heading="Throttled"),
-    Column("throttled_share", pa.float64(), "their share", heading="Of these"),
+    Column("throttled_share", pa.float64(),
+           "the share of these responses that throttle the client", heading="Of these"),
     Column("throttle_us", pa.int64(), "the sum of the throttle times, in microseconds",
            heading="In all"),
     Column("max_throttle_us", pa.int64(), "the longest throttle time", heading="Longest"),
@@ -111,15 +113,15 @@ def throttling(tables: AnalysisTables) -> DataFrame | None:
     """Return throttled responses by client, broker and API.
 
     The ``throttle_time_ms`` of a response is the time for which the broker throttles the client.
-    The value is the longer of two throttle times, for bytes and for request time, and the response
-    does not say which of these two it contains. Some kinds of throttling do not appear in
-    responses: throttling of replication, of connection rates, and of requests with acks 0.
+    The value is the longer of two throttle times, one for bytes and one for request time; the
+    response does not indicate which. Some kinds of throttling do not appear in responses:
+    throttling of replication, of connection rates, and of requests with acks 0.
 
     A client of Kafka 2.0 or later waits for that time before it sends again. If a client does not
-    wait, its requests count as ``early_requests``, and the broker leaves them in the socket. The
-    answer `latency` excludes this wait. Requests that were never answered are missing. Requests are
-    also missing if the broker responded again before the time was over, because brokers before 2.0
-    wait before they respond.
+    wait, its requests count as ``early_requests``, and the broker leaves them unread in the socket.
+    The answer `latency` excludes this wait. Requests that were never answered are not counted.
+    Requests are also not counted if the broker responded again before the throttle time was over:
+    brokers before 2.0 delay the response itself.
     """
     throttled = throttles(tables)
     if throttled is None:
@@ -254,10 +256,10 @@ ANSWER: Final = Answer(
         "broker until the throttle time is over."
     ),
     advice=(
-        "Raise the quota of the client, or make the client send less. In producers, use larger "
-        "batches and compression. Configure consumers to fetch less often. If a client sends "
-        "requests too early, use a newer release of the client library. The answer cluster_quotas "
-        "lists the quotas, from the log of a controller."
+        "Raise the client's quota, or reduce the amount that the client sends. In producers, use "
+        "larger batches and compression. Configure consumers to fetch less often. If a client "
+        "sends requests too early, use a newer release of the client library. The answer "
+        "cluster_quotas lists the quotas from the log of a controller."
     ),
     row="a client id at a host, broker and API",
     columns=COLUMNS,

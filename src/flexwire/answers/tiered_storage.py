@@ -27,11 +27,11 @@ COLUMNS = (
     Column("partitions", pa.int64(), (
         "partitions that have a segment in tiered storage"
     ), heading="Partitions"),
-    Column("segments", pa.int64(), "segments that are copied", heading="Segments"),
-    Column("bytes", pa.int64(), "their bytes", heading="Bytes"),
+    Column("segments", pa.int64(), "segments whose copy has finished", heading="Segments"),
+    Column("bytes", pa.int64(), "the bytes of these segments", heading="Bytes"),
     Column("copying", pa.int64(), "segments whose copy had begun but had not finished",
            heading="Copies begun"),
-    Column("copying_bytes", pa.int64(), "their bytes", heading="Their bytes"),
+    Column("copying_bytes", pa.int64(), "the bytes of these segments", heading="Their bytes"),
     Column("deleting", pa.int64(), "segments whose deletion had begun but had not finished",
            heading="Deletions begun"),
     Column("unknown", pa.int64(), (
@@ -77,11 +77,10 @@ ANSWER = Answer(
     question="What is in tiered storage?",
     meaning="Segments in tiered storage by topic, according to the remote log metadata.",
     advice=(
-        "Copies that began but never finished take space that no metric shows. Compare these "
+        "Copies that began but never finished take up space that no metric shows. Compare these "
         "copies with the objects in the store. If brokers keep many segments that are already "
-        "copied, set "
-        "local.retention.ms. Before you set local.retention.ms, check that copies finish, because "
-        "afterwards the store has the only copy of these segments."
+        "copied, set local.retention.ms. Before you set local.retention.ms, check that copies "
+        "finish, because afterwards the store has the only copy of these segments."
     ),
     row="a topic",
     columns=COLUMNS,

@@ -71,18 +71,19 @@ COLUMNS: Final = (
     Column(
         "is_follower", pa.bool_(),
            "whether the client is a broker that follows the leader of the topic; a follower "
-           "fetches every topic of which it has a replica",
+           "fetches every topic for which it holds a replica",
     heading="Follower",
 ),
-    Column("groups", pa.list_(pa.string()), "the groups for which the client fetched records or "
-                                            "committed offsets",
+    Column("groups", pa.list_(pa.string()),
+           "the groups for which the client fetched records or committed offsets",
            heading="Groups"),
     Column("requests", pa.int64(), "the number of the client's fetches that include the topic",
            heading="Fetches"),
     Column("responses", pa.int64(), "the number of fetch responses that contain a partition of "
            "the topic",
            heading="Responses"),
-    Column("commits", pa.int64(), "requests of the client that commit an offset for the topic",
+    Column("commits", pa.int64(),
+           "the number of the client's requests that commit an offset for the topic",
            heading="Commits"),
     Column("first_time", MOMENT,
            "when the first of these requests or responses was captured or logged"),
@@ -96,7 +97,7 @@ def topic_readers(tables: AnalysisTables) -> DataFrame | None:
     """Return each topic with each client that fetches it or commits an offset for it.
 
     A topic without a row may still have readers: clients that were not captured, that read at
-    another time, or whose fetch session began before the capture and got no new records.
+    another time, or whose fetch session began before the capture and received no new records.
     """
     parts = _part(tables)
     return None if parts is None else _total(parts, tables)
@@ -189,9 +190,9 @@ ANSWER: Final = Answer(
     name="topic_readers",
     place=130,
     question="Which clients read each topic?",
-    meaning="Each client that fetches a topic or commits an offset for the topic, with the groups "
-    "of the client. Brokers that follow leaders come last, because they also fetch topics "
-    "that nobody else reads.",
+    meaning="Each client that fetches a topic or commits an offset for it, with the client's "
+    "groups. Brokers that follow leaders come last, because they also fetch topics that nobody "
+    "else reads.",
     advice="Before you delete a topic, capture or log fetches for at least as long as any reader "
     "may pause, such as a month for a monthly job. A topic without a row may still have "
     "readers.",

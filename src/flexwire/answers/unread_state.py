@@ -46,13 +46,14 @@ COLUMNS = (
     Column("version", pa.int32(), "the version of the record's value",
            "if ``type`` is null, or for a tombstone",
            heading="Version"),
-    Column("records", pa.int64(), "the number of records that do not decode",
+    Column("records", pa.int64(), "the number of records that cannot be decoded",
            "for missing records, because their number is unknown", heading="Records"),
     Column("first_offset", pa.int64(),
            "the offset of the first record; for missing records, the offset of the requested "
            "moment",
            heading="First offset"),
-    Column("error", pa.string(), "the reason why the first record does not decode", heading="Why"),
+    Column("error", pa.string(),
+           "the reason why the first record cannot be decoded", heading="Why"),
 )  # fmt: skip
 
 
@@ -60,14 +61,14 @@ COLUMNS = (
 def unread_state(tables: AnalysisTables) -> DataFrame | None:
     """Return the internal-topic records that could not be read.
 
-    The answer has a row for each partition, type and version of such records.
+    The answer contains a row for each partition, type and version of such records.
 
     These records are damaged, or were written by a Kafka release that this release of flexwire does
     not know. The other answers about internal topics ignore these records, and are exact for all
     other records. If an earlier moment is requested, a partition whose records were compacted or
     pruned after that moment also has a row: an object that existed at that moment is missing from
-    all answers if its records were removed. The log of tiered segments has such a row for any
-    moment if records are missing from the log.
+    all answers if its records were removed. If records are missing from the log of tiered segments,
+    that log has such a row for any moment.
     """
     logs = tables.internal
     if logs is None:

@@ -45,7 +45,7 @@ COLUMNS = (
     Column("partitions", pa.int64(), "the number of partitions of these topics",
            heading="Partitions"),
     Column("last_time", _TIME,
-           "when the group last committed or changed, by the coordinator's clock",
+           "when the group last committed an offset or changed, by the coordinator's clock",
            "if no record contains this time", heading="Last used"),
     Column("idle_us", pa.int64(),
            "the time from ``last_time`` to the last record of any internal topic, or to the "

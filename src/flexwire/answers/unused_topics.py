@@ -35,7 +35,7 @@ counts as a reader.
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
-_NOT_READ: Final = "if no log of the topic was read, or if ``--as-of`` gives offsets"
+_NOT_READ: Final = "if no log of the topic was read, or if ``--as-of`` specifies offsets"
 COLUMNS = (
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
     Column("partitions", pa.int64(),
@@ -71,8 +71,9 @@ COLUMNS = (
            "topic as a whole, without commits", "if the metadata of the cluster was not read",
                                                 heading="Compacted"),
     Column("is_apart", pa.bool_(),
-           "whether ``software`` or ``is_compacted`` shows that the topic is read without commits; "
-           "in this case the offsets of groups do not show whether anybody needs the topic"),
+           "whether ``software`` or ``is_compacted`` indicates that the topic is read without "
+           "commits; in this case the offsets of groups do not show whether anybody needs the "
+           "topic"),
 )  # fmt: skip
 
 
@@ -90,7 +91,7 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
     consumer that assigns its own partitions is not a member. A client that fetches the topic in the
     captures and request logs of this analysis (`topic_readers`) also reads the topic.
 
-    No row proves that nobody reads a topic. If a consumer commits no offsets, it is not seen. An
+    No row proves that nobody reads a topic. A consumer that commits no offsets is not seen. One
     example is Spark, which stores its offsets itself. A topic that is read once a quarter also
     looks unused. Kafka's own internal topics have no rows.
     """

@@ -46,8 +46,8 @@ def about_clients(facts: Facts) -> list[str]:
     if "clients" not in facts.left_out and every > facts.totals.connections:
         sentences.append(
             f"The rows add up to {units.count(every)} connections, but the capture contains "
-            f"{units.count(facts.totals.connections)}: a connection whose requests have several "
-            "client ids counts in the row of each of these clients."
+            f"{units.count(facts.totals.connections)}: a connection whose requests contain "
+            "several client ids counts in the row of each of these clients."
         )
     return sentences
 
@@ -98,5 +98,5 @@ def newest_sentence(share: NewestShare, requests: int) -> str:
     return (
         f"{sentence} The other {units.count(others)} of {of} do not count here: they open "
         "connections (ApiVersions, SASL), come from brokers, or use APIs that the release does "
-        "not have."
+        "not support."
     )

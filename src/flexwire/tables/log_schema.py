@@ -57,8 +57,8 @@ LOG_BATCHES = (
     Column("oldest_time", MOMENT, "the earliest timestamp of the records",
            f"{_DAMAGE}; if no record has a timestamp, or if the timestamp is outside the years "
            "1 to 9999"),
-    Column("newest_time", MOMENT, "the latest timestamp of the records", "under the same "
-           "conditions as ``oldest_time``"),
+    Column("newest_time", MOMENT, "the latest timestamp of the records",
+           "under the same conditions as ``oldest_time``"),
     _of_batch("max_timestamp", "the max timestamp in the header of the batch",
               f"{_DAMAGE}; if the timestamp is -1 or outside the years 1 to 9999"),
     Column("timestamp_type", _STRING,
@@ -79,12 +79,12 @@ LOG_BATCHES = (
     Column("tombstones", _LONG, "the number of records with a key and a null value; 0 in a control "
            "batch", _DAMAGE),
     Column("record_headers", _LONG, "the number of record headers in all records", _DAMAGE),
-    Column("error", _STRING, "the reason why the bytes are not a batch, or why the records cannot "
-                             "be read",
+    Column("error", _STRING,
+           "the reason why the bytes are not a batch, or why the records cannot be read",
            "if the batch and its records can be read"),
     Column("outcome", _STRING,
            'how the transaction of the records ended: "committed", "aborted", "open" if the log '
-           'ends before the transaction, "not known" if the evidence is damaged',
+           'ends before the transaction does, "not known" if the evidence is damaged',
            f"{_DAMAGE}; for records outside transactions, or for control batches"),
 )  # fmt: skip
 
@@ -94,8 +94,8 @@ LOG_RECORD_SIZES = (
     Column("size", _LONG,
            "the size of a record without compression, including the bytes of its length. Sizes up "
            "to 127 are exact. Larger sizes are rounded down, by at most one part in 64"),
-    Column("records", _LONG, "the number of records with this size; control records are not "
-                             "counted"),
+    Column("records", _LONG,
+           "the number of records with this size; control records are not counted"),
 )  # fmt: skip
 
 LOG_KEYS = (
@@ -106,7 +106,7 @@ LOG_KEYS = (
            "open"),
     Column("superseded_records", _LONG,
            "the number of these records that are followed by a record with the same key in the "
-           "same partition; keys are compared by a hash of 128 bits"),
+           "same partition; keys are compared by a 128-bit hash"),
     Column("superseded_bytes", _LONG, "the bytes of these records without compression"),
 )  # fmt: skip
 
@@ -118,8 +118,8 @@ LOG_REWRITES = (
     Column("sampled_bytes", _LONG, "the bytes of the sample's batches in the file"),
     Column("sampled_batches", _LONG, "the number of batches in the sample"),
     Column("sampled_records", _LONG, "the number of records in the sample"),
-    Column("compression", _STRING, "the compression type with which the sample was written again"),
-    Column("level", _INT, "the level",
+    Column("compression", _STRING, "the compression type with which the sample was rewritten"),
+    Column("level", _INT, "the compression level",
            "if the compression type has no levels; also for lz4 at its fastest level, which is "
            "Kafka's default"),
     Column("batch_size", _LONG,
@@ -155,7 +155,7 @@ LOG_TABLES: Final = (
     Table(
         REWRITES,
         "One row for each sample of consecutive batches, and for each way in which the sample was "
-        "written again. All figures in this table are measured, and none is estimated.",
+        "rewritten. All figures in this table are measured, not estimated.",
         LOG_REWRITES,
         ("file", "position", "compression", "level", "batch_size"),
     ),

@@ -212,7 +212,7 @@ FRAMES = (
     _of_frame("time", "when the last byte of the frame was captured"),
     _CONNECTION,
     Column("client", _STRING, "the endpoint of the connection that sends requests"),
-    Column("broker", _STRING, "the other end"),
+    Column("broker", _STRING, "the other endpoint of the connection"),
     _DIRECTION,
     _of_frame("frame_index", "the number of the frame in its connection and direction, starting "
               "with 0; in a request log, an increasing number. ``connection``, ``direction`` and "
@@ -220,16 +220,17 @@ FRAMES = (
               "``analysis`` is also needed"),
     _of_frame("message", 'the name of the message in the frame: "FetchRequest"', _UNREAD),
     _of_frame("api_key", "the api key; for a response, the api key of its request", _UNREAD),
-    Column("api_name", _STRING, '``message`` without its last word: "Fetch"', "with ``message``"),
+    Column("api_name", _STRING, '``message`` without its last word: "Fetch"',
+           "if ``message`` is null"),
     _of_frame("api_version", "the api version; for a response, the version of its request",
               _UNREAD),
     Column("body_version", _INT, "the version with which the body was decoded; the version "
            "differs from ``api_version`` if a broker answers ApiVersions in version 0",
            "if no body was decoded"),
     _of_frame("correlation_id", "the correlation id", _NOT_READ),
-    _of_frame("client_id", "the client id; if a request has no client id, the last earlier client "
-              "id on its connection, or in request logs the first client id in its earlier lines; "
-              "for a response, the client id of its request",
+    _of_frame("client_id", "the client id; if a request has no client id, the last client id that "
+              "was sent earlier on its connection, or in request logs the first client id in the "
+              "connection's earlier lines; for a response, the client id of its request",
               f"{_UNREAD}; if the captured part of the connection contains no earlier client id; "
               f"if the "
               "bytes cannot be a client id"),
@@ -239,8 +240,8 @@ FRAMES = (
     Column("client_software_version", _STRING, "the version of this software",
            "if no request contains the version"),
     Column("client_instance_id", _STRING, "the id of the client instance (KIP-714, KIP-1313): the "
-           "first id that the header or body of a request contains, or that a response assigns; "
-           "in request logs, a line without an id has the first id of its connection",
+           "first id that the header or body of a request contains, or that a response assigns; in "
+           "request logs, a line without an id gets the first id of its connection",
            _NO_INSTANCE),
     _of_frame("header_version", "the version of the request or response header; 1 if the catalog "
               "lacks the version of the request, because a broker reads the header in this way; "
@@ -257,10 +258,10 @@ FRAMES = (
               "for a response; for a request that expects no response, or whose header was not "
               "read; if the capture lacks the response and a part of the request"),
     _of_frame("outcome", "\"decoded\"; \"lenient\": the body breaks its spec, but Kafka's Java "
-              'reads it; "failed": framing, header or body; "unpaired": a response without its '
-              'request; "token": a bare SASL token, which has no message; "not Kafka": the '
-              'connection is not Kafka; "header": a request log has only the header, or a '
-              "broker's log says that the broker refused the request"),
+              'code reads it; "failed": framing, header or body; "unpaired": a response '
+              'without its request; "token": a bare SASL token, which has no message; "not '
+              'Kafka": the connection is not Kafka; "header": a request log contains only the '
+              "header, or a broker's log says that the broker refused the request"),
     _of_frame("error", 'the reason why the frame is not "decoded"',
               'if the frame is "decoded"; for tokens, for '
               "frames that are not Kafka, or in request logs that are text"),
@@ -290,15 +291,16 @@ CONNECTIONS = (
     Column("response_frames", _LONG, "the number of responses, including damaged responses"),
     Column("request_bytes", _LONG, "the bytes of the requests", _LOGGED),
     Column("response_bytes", _LONG, "the bytes of the responses", _LOGGED),
-    Column("lost_bytes", _LONG, "bytes of frames that are missing in the capture", _LOGGED),
+    Column("lost_bytes", _LONG, "bytes of frames that are missing from the capture", _LOGGED),
     Column("captured_bytes", _LONG,
            "all bytes of the connection's segments: bytes in frames, repeated bytes and late bytes",
            _LOGGED),
-    Column("repeated_bytes", _LONG, "duplicate bytes, which are in no frame", _LOGGED),
+    Column("repeated_bytes", _LONG, "duplicate bytes, which belong to no frame", _LOGGED),
     Column("late_bytes", _LONG,
-           "bytes that arrived after they had been counted as lost, and are in no frame", _LOGGED),
-    Column("early_bytes", _LONG, "bytes of frames that began before the first segment of a "
-                                 "direction",
+           "bytes that arrived after they had been counted as lost, and belong to no "
+           "frame", _LOGGED),
+    Column("early_bytes", _LONG,
+           "bytes of frames that began before the first segment of a direction",
            _LOGGED),
     Column("unreadable_bytes", _LONG, "other bytes of frames that have an error", _LOGGED),
     Column("is_kafka", _FLAG, "whether the connection is Kafka"),
@@ -306,7 +308,7 @@ CONNECTIONS = (
     Column("evidence", _STRING,
            "the reason why the connection counts, or does not count, as Kafka"),
     Column("looks_like", _STRING, 'the other protocol to which the bytes seem to belong; "Kafka" '
-           "if the bytes are Kafka but no endpoint is a given broker",
+           'if the bytes are Kafka but no endpoint was specified as a broker',
            "if the protocol is unknown, or if the connection is Kafka"),
     Column("principal", _STRING, "the principal of the client", _CAPTURED),
     Column("listener", _STRING, "the listener of the broker that the connection reached",
@@ -332,13 +334,13 @@ CONNECTIONS = (
 FORWARDED = (
     Column("time", MOMENT, "when the controller received the request"),
     Column("connection", _STRING, "the connection between broker and controller"),
-    Column("broker", _STRING, "the controller's end", ""),
+    Column("broker", _STRING, "the controller's endpoint", ""),
     Column("listener", _STRING, "the controller's listener", "if the line is cut off"),
     Column("principal", _STRING, "the principal of the client", "if the line is cut off"),
     Column("client_id", _STRING, "the client id of the client itself",
            "if the client sent no client id, or an empty client id"),
     Column("api_key", _INT, "the api key"),
-    Column("api_name", _STRING, "the name of the API", "if no release has the api key"),
+    Column("api_name", _STRING, "the name of the API", "if no release defines the api key"),
     Column("api_version", _INT, "the api version"),
     Column("correlation_id", _INT, "the correlation id of the client's request; together with "
            "``client_id``, it identifies that request. If the request with this id belongs to "
@@ -349,17 +351,17 @@ FORWARDED = (
     Column("frame_index", _LONG, "the unique number of the line in the log"),
     Column("error", _STRING, "the reason why only the header is known",
            "if everything about the request is known"),
-    Column("source", _STRING, "the log file with the line"),
+    Column("source", _STRING, "the log file that contains the line"),
 )  # fmt: skip
 
 PACKETS = (
     Column("source", _STRING, "the capture file, or the log"),
     Column("reason", _STRING, "the reason why the packets were not used",
-           "in the row of the whole file"),
+           "in the row for the whole file"),
     Column("packets", _LONG, "the number of packets in the file, or the number of packets that "
            "were not used for this reason; in a log, the number of lines"),
     Column("sample", pa.binary(), "the bytes of one packet that was not used",
-           "in the row of the whole file, for packets of another kind, or if credentials are "
+           "in the row for the whole file, for packets of another kind, or if credentials are "
            "withheld"),
 )  # fmt: skip
 
@@ -410,8 +412,8 @@ RECORDS_TABLE = (
     _of_batch("base_sequence", "the base sequence; -1 if the batch has no such value"),
     _of_batch("is_transactional", "whether the batch is part of a transaction"),
     _of_batch("is_control", "whether the records are control records, which no consumer receives"),
-    Column("error", _STRING, "the reason why there is no record: the batch is damaged, cut off or "
-                             "withheld",
+    Column("error", _STRING,
+           "the reason why there is no record: the batch is damaged, cut off or withheld",
            "for records, or for a batch without records"),
     Column("bytes", pa.binary(), "the bytes of the batch that ``error`` is about",
            "for records, for a batch without records, or if the bytes are withheld"),
@@ -480,7 +482,7 @@ AUDIT = (
     Column("group_count", _LONG, "the number of groups in the requests of the client"),
     Column("topics", _TEXTS, "the first topics in the requests of the client"),
     Column("topic_count", _LONG, "the number of topics in the requests of the client"),
-    Column("remedy", _STRING, "the advice; empty if no action is needed"),
+    Column("remedy", _STRING, "the recommended action; empty if no action is needed"),
     Column("source", _STRING, "the source of the verdict; empty if the verdict has no source"),
     Column("team", _STRING, "the team of the client, from the label file",
            "if no label file lists this client"),
@@ -521,8 +523,8 @@ TABLES = (
         "``offset``. A row of the first kind is a batch without records, which can remain after "
         "compaction. A row of the second kind, with ``error`` and ``bytes``, contains bytes that "
         "cannot be read as a batch or as the records of a batch. If a fetch response reached its "
-        "size limit within a batch, the start of this batch has a row of the second kind. The key "
-        "of a row repeats only if a frame lists a partition twice.",
+        "size limit within a batch, the start of this batch has a row of the second kind. Two rows "
+        "share a key only if a frame lists a partition twice.",
         RECORDS_TABLE,
         (*FRAME_KEY, "topic", "topic_id", "partition", "batch_position", "offset"),
     ),
@@ -539,8 +541,9 @@ TABLES = (
 GROWN_TABLES = (
     Table(
         "topic_names",
-        "This table exists only in tables that grow: one row for each topic id whose name an "
-        "analysis learned from Metadata responses, if no earlier analysis knew the name.",
+        "This table exists only among tables that grow. It contains one row for each topic id "
+        "whose name an analysis learned from Metadata responses, if no earlier analysis knew the "
+        "name.",
         TOPIC_NAMES,
         ("topic_id",),
     ),
@@ -550,11 +553,9 @@ GROWN_TABLES = (
 REQUEST_LOG_TABLES = (
     Table(
         "forwarded_requests",
-        "This table exists only for request logs: one row for each request that a broker forwarded "
-        "to the controller for a client. Forwarded requests are in no other table. The client's "
-        "own "
-        "request "
-        "is in ``frames``.",
+        "This table exists only for request logs. It contains one row for each request that a "
+        "broker forwarded to the controller for a client. No other table contains forwarded "
+        "requests. The client's own request is in ``frames``.",
         FORWARDED,
         ("frame_index",),
     ),

@@ -69,7 +69,7 @@ COLUMNS: Final = (
         "leader",
         pa.int32(),
         "the broker that leads the partition",
-        "if none does",
+        "if no broker does",
         heading="Leader",
         kind="id",
     ),

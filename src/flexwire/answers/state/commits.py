@@ -255,8 +255,8 @@ def lag(commits: DataFrame, ends: DataFrame) -> DataFrame:
     outdated, it counts as at least the committed offset, because no consumer reads beyond the real
     high watermark.
 
-    A lag below 0 means that the topic was created again, or that its log was truncated. The lag is
-    also null if the offset is so large that the difference does not fit into 64 bits.
+    A negative lag means that the topic was created again, or that its log was truncated. The lag is
+    also null if the offset is so large that the difference does not fit in 64 bits.
     """
     shown = [column for column in WATERMARK if column in ends.columns]
     end_columns = ends.select("topic", "partition", "end_offset", *shown)
@@ -303,7 +303,7 @@ def unused_topics(topics: DataFrame, commits: DataFrame, since: datetime) -> Dat
 
     ``topics`` has a column ``topic`` and may have others, which are kept. ``commits`` is the result
     of `last_commits`. New columns: ``groups`` (the number of groups with any commit) and
-    ``last_commit_time``. If a consumer commits no offsets, it is not seen. An example is Spark,
+    ``last_commit_time``. A consumer that commits no offsets is not seen. One example is Spark,
     which stores its offsets itself. A member that has not committed yet is not seen either. The
     answer ``unused_topics`` also uses members and fetches, and marks topics that some software
     reads without commits.

@@ -159,7 +159,7 @@ ANSWER = Answer(
     place=160,
     question="Which records of internal topics does the capture contain?",
     meaning=(
-        "The records that coordinators wrote during the capture, by kind of record and by group or "
+        "The records that coordinators wrote during the capture, by type of record and by group or "
         "transaction. These records do not show the whole state of the coordinators."
     ),
     advice="If a group commits far more often than other groups, it probably commits too often. "

@@ -133,8 +133,7 @@ COLUMNS = (
 def cluster_credentials(tables: AnalysisTables) -> DataFrame | None:
     """Return the SCRAM mechanisms of each user, and the delegation tokens.
 
-    Salts, keys and the HMACs of tokens are never included. A token that was not removed may have
-    expired.
+    Salts, keys and token HMACs are never included. A token that was not removed may have expired.
     """
     state = tables.cluster()
     if state is None:

@@ -85,7 +85,7 @@ ANSWER = Answer(
     name="cluster_quotas",
     place=350,
     question="Which clients have quotas, and how high are these quotas?",
-    meaning="Quotas of clients in the cluster's metadata.",
+    meaning="Client quotas in the cluster's metadata.",
     advice="Compare each quota with the bytes that the client sends and receives (chargeback), and "
     "with the throttle times in responses. Brokers slow down a client that reaches its quota.",
     row="a quota",

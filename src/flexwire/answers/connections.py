@@ -54,7 +54,7 @@ COLUMNS: Final = (
         "short_lived", pa.int64(),
            "connections that were closed within 10 seconds after they were opened"
     , heading="Short-lived"),
-    Column("silent", pa.int64(), "connections without a frame"),
+    Column("silent", pa.int64(), "connections that carried no frame"),
     Column(
         "lifetime_us", pa.int64(), "the median time from the beginning to the end of a connection, "
                                    "in microseconds",
@@ -299,9 +299,8 @@ ANSWER: Final = Answer(
     name="connections",
     place=100,
     question="Which clients open and lose connections?",
-    meaning="The number of connections that each client opens, how long the client keeps these "
-    "connections, and how they end. The idle time of a connection is the sum of its pauses of a "
-    "second or more.",
+    meaning="How many connections each client opens, how long it keeps them open, and how they "
+    "end. The idle time of a connection is the sum of its pauses of a second or more.",
     advice=(
         "If a client opens many short-lived connections, change the client so that it keeps one "
         "connection open. If brokers close connections without answering a request, check the "

@@ -39,13 +39,13 @@ COLUMNS: Final = (
            heading="Client id", is_about=True),
     Column("api_name", pa.string(), 'the API: "Fetch"', heading="API", is_about=True),
     Column(
-        "topic", pa.string(), "the topic that the error is about",
-        "if the error is about no topic, or if only the id of the topic is known",
+        "topic", pa.string(), "the topic that the error concerns",
+        "if the error concerns no topic, or if only the id of the topic is known",
     heading="Topic",
 ),
     Column(
         "topic_id", pa.string(), "the id of the topic, if its name is unknown",
-        "if the name of the topic is known, or if the error is about no topic",
+        "if the name of the topic is known, or if the error concerns no topic",
     ),
     Column("error_code", pa.int32(), "the error code", heading="Code"),
     Column("error_name", pa.string(),

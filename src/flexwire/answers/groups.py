@@ -87,7 +87,7 @@ _GROUP: Final = ("group_id", "protocol")
 def groups(tables: AnalysisTables) -> DataFrame | None:
     """Return the generations of each group, and the causes of the rebalances that started them.
 
-    The answer shows a cause only if the captured traffic proves this cause.
+    The answer shows a cause only if the captured traffic proves it.
 
     "new member": a member joined without a member id or with an id that it had just received, or
     the leader's last list of members did not contain this member. A static member that restarts

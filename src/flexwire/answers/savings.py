@@ -82,7 +82,7 @@ def savings(tables: AnalysisTables) -> DataFrame | None:
     """Return each topic and combination of codec and batch size, with sampled and total bytes.
 
     The sample consists of a few runs of successive batches, spread evenly over the topic's
-    segments. Only the largest topics have samples. The CPU time of a codec is not measured. The
+    segments. Only the largest topics are sampled. The CPU time of a codec is not measured. The
     sample also does not show whether a producer could collect such a batch within its linger.ms.
     Internal topics have no row, because brokers write them, and producer settings do not affect
     them.

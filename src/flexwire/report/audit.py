@@ -211,7 +211,7 @@ def finding_table(facts: Facts) -> ReportTable:
         ReportColumn("Verdict", "verdict"),
         ReportColumn("Remedy", "reason"),
         ReportColumn(
-            "What", "text", "the API and version, and the releases that the finding is about"
+            "What", "text", "the API and version, and the releases to which the finding applies"
         ),
         ReportColumn("Why", "reason"),
         ReportColumn(

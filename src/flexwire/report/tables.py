@@ -163,7 +163,7 @@ def api_table(facts: Facts) -> ReportTable:
         ReportColumn("Responses"),
         ReportColumn("Request bytes"),
         ReportColumn("Response bytes"),
-        ReportColumn("Failures", title="requests and responses whose body did not decode"),
+        ReportColumn("Failures", title="requests and responses whose body could not be decoded"),
     )
     order = sorted(
         facts.apis, key=lambda api: (-api.request_bytes - api.response_bytes, api.api_key)
@@ -420,7 +420,7 @@ def failure_table(facts: Facts) -> ReportTable:
     )
     order = sorted(facts.failures, key=lambda entry: (entry.time_us, repr(entry)))
     total = facts.totals.decode_failures
-    return build("Frames that did not decode, oldest first", columns, order, row, total=total)
+    return build("Frames that could not be decoded, oldest first", columns, order, row, total=total)
 
 
 def refused_table(facts: Facts) -> ReportTable:

@@ -196,7 +196,7 @@ _OF_RECORD_BYTES = (
         for field in RECORDS_FIELDS
     )
 )
-_WHOLE = "for a finding about the client as a whole"
+_WHOLE = "for a finding that concerns the client as a whole"
 _LOGGED = "in request logs"
 _NO_INSTANCE = "if no captured frame contains the id"
 _CAPTURED = "in captures, or if no line of a log contains the value"
@@ -303,7 +303,7 @@ CONNECTIONS = (
            "bytes of frames that began before the first segment of a direction",
            _LOGGED),
     Column("unreadable_bytes", _LONG, "other bytes of frames that have an error", _LOGGED),
-    Column("is_kafka", _FLAG, "whether the connection is Kafka"),
+    Column("is_kafka", _FLAG, "whether the connection counts as Kafka"),
     Column("reads_as_kafka", _FLAG, "whether some bytes of the connection can be read as Kafka"),
     Column("evidence", _STRING,
            "the reason why the connection counts, or does not count, as Kafka"),
@@ -449,8 +449,8 @@ MESSAGES = (
 
 
 AUDIT = (
-    Column("release", _STRING, "the release that the finding is about"),
-    Column("verdict", _STRING, "the verdict about the client: see [audit.md](audit.md)"),
+    Column("release", _STRING, "the release to which the finding applies"),
+    Column("verdict", _STRING, "the verdict on the client: see [audit.md](audit.md)"),
     Column("evidence", _STRING, "the rule that led to the verdict"),
     Column("reason", _STRING, "the reason for the verdict, as a sentence with figures"),
     Column("role", _STRING, '"client", "broker" or "controller"'),
@@ -520,11 +520,11 @@ TABLES = (
     Table(
         "records",
         "One row for each record that was produced or fetched. Two other kinds of rows have no "
-        "``offset``. A row of the first kind is a batch without records, which can remain after "
-        "compaction. A row of the second kind, with ``error`` and ``bytes``, contains bytes that "
-        "cannot be read as a batch or as the records of a batch. If a fetch response reached its "
-        "size limit within a batch, the start of this batch has a row of the second kind. Two rows "
-        "share a key only if a frame lists a partition twice.",
+        "``offset``. A row of the first kind represents a batch without records, which can remain "
+        "after compaction. A row of the second kind has an ``error``, and its ``bytes`` cannot be "
+        "read as a batch or as the records of a batch. If a fetch response reached its size limit "
+        "within a batch, a row of the second kind contains the start of this batch. Two rows share "
+        "a key only if a frame lists a partition twice.",
         RECORDS_TABLE,
         (*FRAME_KEY, "topic", "topic_id", "partition", "batch_position", "offset"),
     ),

@@ -37,7 +37,7 @@ TopicName = tuple[str, str]
 def decode_bodies(
     frames: FrameColumns, headers: HeaderColumns, name: str, release: str | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of one message's table for frames."""
+    """Yield the rows that frames add to one message's table."""
     entry = catalog().entry(name)
     rows = np.flatnonzero(headers.api_key == entry.api_key)
     if not len(rows):
@@ -68,8 +68,8 @@ def find_topic_names(
     """Yield the row of each response that names topics, and the topics.
 
     If ``wanted`` rows are given, only these are read. A response with the same bytes as an earlier
-    one is not decoded again: clients repeat the same request, and these responses are a large share
-    of a broker's traffic.
+    one is not decoded again: clients repeat the same request, and these responses make up a large
+    share of a broker's traffic.
     """
     api_key = catalog().entry(TOPIC_NAMES_MESSAGE).api_key
     rows = np.flatnonzero(

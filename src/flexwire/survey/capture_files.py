@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 CutPosition = FilePosition | MergePosition | None
-"""The position where a range begins or ends. None is the start or the end of the capture."""
+"""The position where a range begins or ends. ``None`` stands for the start or the end of the
+capture.
+"""
 
 
 class CaptureFiles(Protocol):

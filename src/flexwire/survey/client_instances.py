@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class GivenInstance(NamedTuple):
-    """The id in a frame, and its time. Of several tuples, the smallest is the first id.
+    """The id in a frame, and its time. The smallest of several tuples contains the first id.
 
     ``time_us`` is the time of the frame's last byte. If times are equal, a request comes before a
     response.
@@ -88,7 +88,7 @@ def find_instances(
 
 
 def assigning_api_keys(api_keys: Iterable[int]) -> list[int]:
-    """Return the api keys among those given whose responses may assign an id."""
+    """Return those of the given api keys whose responses may assign an id."""
     return [key for key in api_keys if _has_field(response_name(key, 0))]
 
 
@@ -103,7 +103,7 @@ def _may_give_in_body(headers: HeaderColumns) -> NumpyArray:
 
 
 def present_api_keys(headers: HeaderColumns) -> list[int]:
-    """Return the api keys of the catalog that some rows have."""
+    """Return the api keys of the catalog that occur in the rows."""
     # Rows that could not be read have api key 0. All other rows have an api key of the catalog.
     keys: list[int] = np.flatnonzero(np.bincount(np.maximum(headers.api_key, 0))).tolist()
     return [key for key in keys if key in catalog().api_keys()]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Fold:
-    """Make one survey from the surveys of pieces of ``files``. Files are in the capture's order.
+    """Make one survey from the surveys of pieces of ``files``, which are in the capture's order.
 
     ``survey`` is the survey with the facts that are already known. ``before`` is the saved state of
     an earlier analysis. Raises `SavedStateError` if that state cannot be used.
@@ -73,7 +73,7 @@ class Fold:
         for piece, summary in group:
             is_next = summary is not None and self._is_next(summary.start)
             if begins or (keys is not None and not is_next):
-                # The range shows other keys than its survey lists.
+                # The keys in the range differ from those that its survey lists.
                 keys = keys if is_next else None
                 state.begin_range(self._at, keys)
             begins = False
@@ -85,7 +85,7 @@ class Fold:
             else:
                 self._read(piece)
             if self._at is None:
-                # A reader cannot begin within a gzip'd file.
+                # A reader cannot begin within a gzip-compressed file.
                 raise UnprovenError
 
     def _is_next(self, start: FilePosition) -> bool:

@@ -1,4 +1,4 @@
-"""Follow captures that grow: how far they were read, and the state that the next read needs.
+"""Follow growing captures: how far they were read, and the state that the next read needs.
 
 An offset says for each file how many of its bytes were read. The offset counts only whole blocks.
 A follower keeps the state of all connections at that offset in memory. Another follower loads the
@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 
 
 HELD_BYTES: Final = 32 << 20
-"""The largest number of bytes of a stretch that are held to find out which connections it
-contains.
+"""The largest number of bytes that are held to find out which connections a stretch contains.
 
 The stretch's task then gets the state of only these connections.
 """
@@ -58,7 +57,7 @@ _LOGGER = logging.getLogger("flexwire")
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """A part of a file. Without a ``start``, the part begins at the beginning of the file."""
+    """A part of a file. Without a ``start``, the part begins where the file begins."""
 
     source: InputFile
     start: FilePosition | None
@@ -109,8 +108,8 @@ def _reader(request: AnalysisRequest, part: FilePart) -> SegmentReader:
 class CaptureFollower:
     """Read the captures in some paths repeatedly, as they grow and as new captures appear.
 
-    Files are read one after the other, in the order of their first segments. Gzip'd files are
-    skipped. With ``fails_on_loss``, `CaptureError` is raised if a file was removed or truncated
+    Files are read one after the other, in the order of their first segments. Gzip-compressed files
+    are skipped. With ``fails_on_loss``, `CaptureError` is raised if a file was removed or truncated
     before it was read completely. Otherwise the follower continues with the remaining files. With
     ``states``, each batch saves its state there, and a new follower continues from that state. If
     this fails, the follower prints a warning and reads the files again.
@@ -297,7 +296,7 @@ class CaptureFollower:
         return True
 
     def _check_complete(self, saved: SavedStream) -> None:
-        """Raise `SavedStateError` if a state lacks bytes that could be read again from files."""
+        """Raise `SavedStateError` if a state lacks bytes that files may still contain."""
         if saved.is_complete:
             return
         sizes = {file.name: file.size for file in self._list_files()}
@@ -312,7 +311,7 @@ class CaptureFollower:
         """Return the last offset that was read, or otherwise the offset of the last saved state."""
         if self._states is not None and self._at == {} and self._last_saved is None:
             self._last_saved = {}
-            # Otherwise the caller gets this error when the stream continues.
+            # Otherwise this error is raised when the stream continues.
             with suppress(SavedStateError, StorageError):
                 data = self._states.read(None)
                 if data is not None:
@@ -416,7 +415,7 @@ class _FollowedFiles:
 
 
 def _looks(files: list[InputFile]) -> Iterator[FileLook]:
-    """Yield the results for files, except removed files. The next listing will lack them."""
+    """Yield the results for files, except removed files, which the next listing will omit."""
     for first in range(0, len(files), _LOOKED_AT_ONCE):
         some = files[first : first + _LOOKED_AT_ONCE]
         try:
@@ -428,7 +427,7 @@ def _looks(files: list[InputFile]) -> Iterator[FileLook]:
 
 
 def _whole_up_to(position: FilePosition, read: int) -> WholeBlocks | None:
-    """Return the end of a file's whole blocks, if it is known without reading the file."""
+    """Return where a file's whole blocks end, if this is known without reading the file."""
     head = position.head
     if head is None or position.offset != read:
         return None
@@ -508,7 +507,7 @@ class _StretchBuilder:
 
 
 def _report(notes: FileNotes) -> None:
-    """Warn about packets of a part that should contain segments but do not."""
+    """Warn about packets in a part that should contain segments but do not."""
     if notes.error is not None:
         raise notes.error
     for reason, packets in notes.unreadable.packets.items():

@@ -1,4 +1,4 @@
-"""The state of the connections of captures that grow, and the rows of their completed frames.
+"""The state of the connections in growing captures, and the rows of their completed frames.
 
 A growing capture has no end at which facts about the whole capture are known. A row therefore
 depends only on the bytes up to the last byte of its frame. The row is the same wherever the
@@ -60,11 +60,12 @@ MOST_FORGOTTEN: Final = 1_000_000
 class FollowStep:
     """The frames that a chunk added, and the facts that were known when each of them ended.
 
-    For each row, ``is_proven`` says whether its connection had been recognized as Kafka by then.
-    ``is_introduced`` says whether its client had named its software by then, but only for clients
-    that name their software in this step. ``is_identified`` says the same about the client instance
-    id. ``names_known`` says how many of the topic ``names`` were known. ``early`` contains facts
-    from incomplete requests about complete responses, by connection and the response's index.
+    For each row, ``is_proven`` tells whether its connection had been recognized as Kafka by then.
+    ``is_introduced`` tells whether its client had named its software by then, but only for clients
+    that name their software in this step. ``is_identified`` tells the same about the client
+    instance id. ``names_known`` is the number of topic ``names`` that were known. ``early``
+    contains facts from incomplete requests about complete responses, by connection and the
+    response's index.
     """
 
     frames: FrameColumns
@@ -198,7 +199,7 @@ class FollowerState:
                 self._flows.adopt(segments.keys[number], assembler, ())
 
     def _judge(self, name: str, ended: CapturedConnection | None) -> Judgement:
-        """Return whether a connection is Kafka, as far as this is known before its end."""
+        """Return whether a connection carries Kafka, as far as this is known before its end."""
         brokers = self._request.brokers
         is_kafka = not brokers or any(map(brokers.has, ends_of(name)))
         if ended is not None:
@@ -283,7 +284,7 @@ class FollowerState:
     def _name(
         self, frames: FrameColumns, headers: HeaderColumns
     ) -> tuple[list[dict[str, str]], NumpyArray]:
-        """Return the topic names in the order of discovery, and how many each row knows."""
+        """Return the topic names in the order of discovery, and how many were known at each row."""
         names, names_known = [self._names], np.zeros(len(frames), np.int64)
         if not self._row_filter.gives(RECORDS):
             return names, names_known

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _LENGTH = struct.Struct(">i")
 DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
 # The largest number of requests that are assumed to be pending, and the smallest number of frames
-# in a chain.
+# that form a chain.
 _IDS_APART, _CHAIN = 64, 4
 _MOST_IDS = 256
 _MOST_ROWS = 64

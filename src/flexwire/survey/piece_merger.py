@@ -2,11 +2,11 @@
 
 The kernels' result for a connection depends on its segments and on the state of its two ends. The
 kernels look at two parts of this state to decide which segments to process: the sequence numbers,
-and the held bytes of frames. If the guesses about these two parts were right, the piece's result
-is the true result. If a frame crosses into the piece, its first bytes are held, and the piece
-contains the rest of it. That frame must end exactly where the piece guessed that the next frame
-begins. If it is unknown where frames begin, the kernels skip only bytes in which certainly no
-frame begins, whatever came before them.
+and the held bytes of frames. If the guesses about these two parts were right, the piece's result is
+the true result. If a frame crosses into the piece, its first bytes are held, and the piece contains
+the rest of it. That frame must end exactly where the piece guessed that the next frame begins. If
+it is unknown where frames begin, the kernels skip only bytes in which no frame can begin, whatever
+came before them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Payloads = tuple[bytes | None, bytes | None]
 
 
 class OverlapError(UnprovenError):
-    """Files overlap in time and contain the same connections, so they must be merged."""
+    """Files must be merged, because they overlap in time and contain the same connections."""
 
 
 class CrossingFrame(NamedTuple):
@@ -178,7 +178,7 @@ class _SideProof:
 def _true_notes(
     step: FastPathStep, request: CrossingFrame | None, response: CrossingFrame | None
 ) -> list[tuple[bool, int]] | None:
-    """Return the correlation ids, with those of crossing frames, or None if an id is uncertain."""
+    """Return the correlation ids, with those of crossing frames, or None if one is uncertain."""
     noted = list(step.result.noted)
     for is_request, crossing in ((True, request), (False, response)):
         places = [place for place, note in enumerate(noted) if note == (is_request, MARK_ID)]
@@ -301,7 +301,7 @@ class PieceMerger:
             self._proven_segments[key] = 0
 
     def _true_numbers(self, connections: NumpyArray) -> NumpyArray:
-        """Return the true numbers of connections that the piece numbered in its own way."""
+        """Return the true numbers of connections to which the piece gave its own numbers."""
         used, places = np.unique(connections, return_inverse=True)
         names = self._frames.names
         numbers = [self._flows.number(names[number]) for number in used.tolist()]
@@ -413,7 +413,7 @@ class PieceMerger:
     def _see_all(self) -> None:
         """Add the frames of all rounds, several rounds at a time.
 
-        The overhead of one call equals the time for a thousand rows.
+        The overhead of one call equals the time that a thousand rows take.
         """
         rows: list[NumpyArray] = []
         frames: list[CapturedFrame] = []

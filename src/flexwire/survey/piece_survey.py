@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 _EXCHANGE_COLUMNS = ("connection", "is_response", "index", "time_us", "first_us", "start", "stop")
 _BY_ROW = ("error", "software", "instances", "topics")
 # The largest number of requests that can be pending in each group: those from before the piece,
-# those in the piece, and those that only the whole capture shows. With more requests, the oldest
-# would be evicted, and a piece cannot know which request that is.
+# those in the piece, and those that are found only in the whole capture. With more requests, the
+# oldest would be evicted, and a piece cannot know which request that is.
 _MOST_PENDING: Final = DEFAULT_IN_FLIGHT // 4
 
 
@@ -109,7 +109,7 @@ def assign_steps(frames: PieceFrames, logs: Mapping[str, StepLog], *, is_first: 
 def drop_exchanges(
     frames: PieceFrames, made_up: NumpyArray, steps: RowSteps, *, is_first: bool
 ) -> PieceFrames:
-    """Drop the rows that do not have to be passed on. ``made_up`` rows are not true frames."""
+    """Drop the rows that need not be passed on. ``made_up`` rows are not real frames."""
     if not len(made_up):
         return frames
     step = np.empty_like(steps.step)
@@ -197,7 +197,7 @@ def _find_exchanges(
 def _on_crowded_keys(
     frames: PieceFrames, steps: RowSteps, asks: NumpyArray, answers: NumpyArray
 ) -> NumpyArray:
-    """Return which rows have a key with more pending requests than are kept."""
+    """Return which rows belong to keys with more pending requests than are kept."""
     is_crowded = np.zeros(len(steps.order), np.bool_)
     change = np.zeros(len(steps.order), np.int64)
     change[(frames.headers.kind == L.REQUEST) & ~_without_response(frames)] = 1
@@ -271,8 +271,8 @@ def _spans(codes: NumpyArray) -> NumpyArray:
 class ExchangeIsolation:
     """Decide whether exchanges that were left out are isolated from all other frames.
 
-    The object knows the requests that were pending at the start of the piece. The caller adds other
-    frames with `note`.
+    The requests that were pending at the start of the piece are known from the beginning. The
+    caller adds other frames with `note`.
     """
 
     def __init__(self, left_out: NumpyArray, pairing: Pairing) -> None:
@@ -405,7 +405,7 @@ class _PieceSurveyor:
         return is_made_up
 
     def _find_preset(self, frames: FrameColumns, headers: HeaderColumns) -> NumpyArray:
-        """Return which frames do not have to be read again, whatever came before the piece."""
+        """Return which frames need not be read again, whatever came before the piece."""
         is_preset: NumpyArray = (headers.kind == L.REQUEST) & ~frames.is_response
         is_preset |= np.isin(headers.kind, (L.UNPAIRED, L.ANSWER)) & frames.is_response
         is_preset[[*headers.odd, *frames.error]] = False
@@ -421,7 +421,7 @@ class _PieceSurveyor:
     def _read(
         self, frames: FrameColumns, headers: HeaderColumns, is_preset: NumpyArray, rows: NumpyArray
     ) -> None:
-        """Read bodies with facts about the whole capture, as `SurveyState.read` does."""
+        """Read bodies that contain facts about the whole capture, as `SurveyState.read` does."""
         asks = is_preset & ~frames.is_response
         for bodies, places in self._bodies(frames, headers, SOFTWARE_MESSAGE, asks):
             for name, index, software in find_software(bodies):

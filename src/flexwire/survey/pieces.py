@@ -1,4 +1,4 @@
-"""The pieces in which a large capture is surveyed, and the summary that each piece passes on.
+"""The pieces into which a survey divides a large capture, and the summary that each passes on.
 
 A piece begins at the start of a file, or at a block within a file. The place of such a block is a
 guess (`flexwire.capture.files.blocks`). The survey of the piece depends on this guess, and on
@@ -74,7 +74,7 @@ class Piece:
 
 
 def cut_into_pieces(files: list[InputFile], size: int) -> list[Piece]:
-    """Cut a capture into pieces of about ``size`` bytes. A gzip'd file is never cut."""
+    """Cut a capture into pieces of about ``size`` bytes. A gzip-compressed file is never cut."""
     return list(_pieces(files, max(size, 1)))
 
 

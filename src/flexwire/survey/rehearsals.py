@@ -30,7 +30,7 @@ CLOSED: Final = "closed"
 
 
 class RefusedKey(NamedTuple):
-    """A client that a tap refused, as the rehearsed release would do. The address has no port."""
+    """A client that a tap refused, as the rehearsed release would. The address has no port."""
 
     release: str
     host: str
@@ -39,7 +39,7 @@ class RefusedKey(NamedTuple):
 
 @dataclass(slots=True)
 class ClientRefusals:
-    """A client's refusals: number, first and last time, and the first distinct requests."""
+    """A client's refusals: their number, first and last time, and first distinct requests."""
 
     first_us: int
     last_us: int
@@ -61,7 +61,7 @@ class RehearsedTraffic:
 
     The counts are kept by kind of request, and for each client that was refused.
 
-    ``beyond`` counts the requests of clients above the limit of separately counted clients.
+    ``beyond`` counts the requests of clients beyond the limit for separately counted clients.
     """
 
     did: Counter[str] = field(default_factory=Counter)
@@ -118,7 +118,7 @@ def read_rehearsal(source: InputFile) -> RehearsedTraffic:
 
 
 def join(parts: Iterable[RehearsedTraffic]) -> RehearsedTraffic:
-    """Return the sum over all files."""
+    """Return the sums over all files."""
     whole = RehearsedTraffic()
     for part in parts:
         whole.add(part)

@@ -48,7 +48,7 @@ RANGE_BYTES = 1 << 30
 
 
 class Continuation(NamedTuple):
-    """The continuation of another analysis: its own ``run``, and the place of the state.
+    """How an analysis continues another one: its own ``run``, and where to find the state.
 
     ``before`` is the directory of the run whose final state is loaded, or None if no state is
     loaded. The capture ends with this analysis, unless it ``pauses``.
@@ -65,7 +65,7 @@ class AnalysisRequest:
 
     ``release`` is the release of the captured brokers, if it is known. With ``skip_unreadable``,
     files that cannot be opened or are not captures are skipped; otherwise they end the survey.
-    ``takes_sampled`` says whether a follower reads files that contain only a part of all
+    ``takes_sampled`` specifies whether a follower reads files that contain only some of the
     connections. ``inflation`` limits the decompressed size of record batches. With a
     ``continuation``, a later analysis continues the capture.
     """
@@ -89,7 +89,7 @@ class AnalysisRequest:
 
     @property
     def digest(self) -> str:
-        """A name for the input, in hexadecimal. The name is the same if all files are the same."""
+        """A hexadecimal name for the input, which is the same if all files are the same."""
         digest = hashlib.sha256()
         for file in self.files:
             digest.update(f"{file.url}\0{file.size}\0{file.version}\n".encode())
@@ -125,7 +125,7 @@ class MergePlan(NamedTuple):
 class RangeContext:
     """The facts about a range in addition to its start: its end, and facts about the whole capture.
 
-    ``files`` are the files to which the range extends. Files are read one after the other if there
+    ``files`` contains the files that the range covers. Files are read one after the other if there
     is no ``merge_plan``. The first range ``has_start`` only if the analysis continues another
     analysis. The last range ``is_paused`` if a later analysis continues the capture. ``shares`` is
     the number of shares of the connections. Each share has its own `RangeStart`.
@@ -175,14 +175,14 @@ def _join_plans(parts: Sequence[RangeContext]) -> MergePlan | None:
 class Survey:
     """The result of a survey. ``ranges`` is the number of ranges to decode.
 
-    ``notes`` are the notes of the files, in order. ``unreadable`` contains the reasons why files
-    could not be read, in the order of the request. If an unreadable file must not be skipped, the
-    rest of the survey is empty. The capture ``is_merged`` if its files overlap in time and contain
-    the same connections, and were therefore merged by time. ``span_us`` is the time from the first
-    Kafka frame to the last. ``redone`` is the number of segments that were read a second time
-    because a guess about them was wrong. ``marks`` are the marks in the files, by file name.
-    ``topic_names`` contains the names that no earlier analysis knew, by topic id. ``state`` is the
-    state with which a later analysis begins, ``end_us`` is the time of its last segment, and
+    ``notes`` contains the notes on the files, in order. ``unreadable`` contains the reasons why
+    files could not be read, in the order of the request. If an unreadable file must not be skipped,
+    the rest of the survey is empty. The capture ``is_merged`` if its files overlap in time and
+    contain the same connections, and were therefore merged by time. ``span_us`` is the time from
+    the first Kafka frame to the last. ``redone`` is the number of segments that were read a second
+    time because a guess about them was wrong. ``marks`` contains the marks in the files, by file
+    name. ``topic_names`` contains the names that no earlier analysis knew, by topic id. ``state``
+    is the state with which a later analysis begins, ``end_us`` is the time of its last segment, and
     ``held_bytes`` is the number of frame bytes in it. ``begins_anew`` is the reason why the state
     of an earlier analysis was not used.
     """
@@ -224,15 +224,15 @@ LOOK_BYTES: Final = 1 << 20
 # The smallest number of bytes that each read from a store requests, even if many files are read at
 # the same time.
 _LEAST_PIECE = 256 * 1024
-# Most of the time for examining a file in a store is spent waiting.
+# Most of the time needed to examine a file in a store is spent waiting.
 _LOOKS_AT_ONCE = 16
 
 
 class FileMarks(NamedTuple):
     """The marks of a capture file. The marks precede the first packet of the file.
 
-    ``part`` says which part of the traffic the file contains, or is None for all traffic.
-    ``added_tags`` are the header tags that the tap adds to the requests that it forwards.
+    ``part`` is the part of the traffic that the file contains, or None for all traffic.
+    ``added_tags`` contains the header tags that the tap adds to the requests that it forwards.
     ``rehearsed`` is the release that the tap rehearses.
     """
 
@@ -249,7 +249,7 @@ class FileLook:
     """The capture time of a file's first segment, or the reason why the file has no segment.
 
     Without a segment, ``first_us`` is the time of the first packet, or 0 if there is no packet.
-    ``marks`` are the marks in the file.
+    ``marks`` contains the marks in the file.
     """
 
     source: InputFile

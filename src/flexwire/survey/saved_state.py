@@ -6,10 +6,10 @@ zstd of msgpack                                                 a `StateRecord`,
 ```
 The layout of the file is identified by a digest of the names and types of all fields. A release
 with different fields does not read the file, and the next analysis starts without it. The digest at
-the start of the file covers the bytes after it. A file is decoded by the types of its fields, and
-then checked for everything that the code relies on. The content of the file is data, and is never
-run as code. The state of a stream of captures is stored in a file of the same kind
-(`flexwire.survey.saved_stream`).
+the start of the file covers the bytes after it. A file is decoded according to the types of its
+fields, and then checked for everything that the code relies on. The content of the file is treated
+as data, and is never run as code. The state of a stream of captures is stored in a file of the same
+kind (`flexwire.survey.saved_stream`).
 
 Only the owner can read the file. The file contains the first bytes of unfinished frames, which
 appear in tables when the frames are complete. Bytes that may be credentials are left out, unless
@@ -110,7 +110,7 @@ class PackedState(NamedTuple):
 class SavedState:
     """The state of the open connections at the end of an analysis.
 
-    ``software`` and ``instances`` belong to the clients on open connections. ``names`` are the
+    ``software`` and ``instances`` belong to the clients on open connections. ``names`` contains the
     names of topics by their ids. ``began`` contains the analysis in which each open connection
     began. Only these connections of ``pairing`` are written. ``end_us`` is the time at which the
     last segment was captured.
@@ -125,7 +125,7 @@ class SavedState:
     end_us: int
 
     def only(self, has: Callable[[str], bool]) -> SavedState:
-        """Return the state of the connections with some keys, and the names of all topics."""
+        """Return the state of some keys' connections, and the names of all topics."""
 
         def is_wanted(name: str) -> bool:
             return has(key_of(name))

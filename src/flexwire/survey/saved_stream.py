@@ -5,7 +5,7 @@ a batch again if it was not committed, so the state at the batch's start is kept
 batch is planned. A file's name ends with a digest of the offset of its state.
 
 The file has the form of `flexwire.survey.saved_state`: checked data, readable only by its owner,
-without bytes that may be credentials. If the state lacks such bytes, the stream reads its files
+without bytes that may be credentials. If such bytes were left out, the stream reads its files
 again, provided that they still exist.
 """
 
@@ -77,7 +77,7 @@ class InterfaceRecord(SavedRecord):
 
 
 class SectionRecord(SavedRecord):
-    """The facts that a pcapng file has stated so far."""
+    """What a pcapng file has declared so far."""
 
     order: Order
     interfaces: Annotated[list[InterfaceRecord], msgspec.Meta(max_length=MAX_INTERFACES)]
@@ -85,7 +85,7 @@ class SectionRecord(SavedRecord):
 
 
 class PcapRecord(SavedRecord):
-    """The facts that a pcap file has stated so far."""
+    """What a pcap file has declared so far."""
 
     order: Order
     per_second: Literal[1_000_000, 1_000_000_000]
@@ -105,7 +105,7 @@ class PositionRecord(SavedRecord):
 
 
 class FileRecord(SavedRecord):
-    """A file of an offset: how far it was read, and the time of its first segment."""
+    """A file in an offset: how far it was read, and the time of its first segment."""
 
     name: str
     read: Count
@@ -130,7 +130,7 @@ class FollowedRecord(SavedRecord):
 
 
 class FollowedFile(NamedTuple):
-    """The beginning of a file, the end of its read part, and where a reader would continue."""
+    """The beginning of a file, how far it was read, and where a reader would continue."""
 
     read: int
     begins_us: int | None
@@ -329,8 +329,8 @@ _NAME: Final = re.compile(r"stream-(\d{8})-([0-9a-f]{32})")
 class StreamStates:
     """The saved states of one stream, each at an offset, in a directory without other files.
 
-    The names of the files are numbered, to show which file was written last. Every failure of the
-    directory raises a `StorageError`.
+    Numbers in the file names show which file was written last. Every failure of the directory
+    raises a `StorageError`.
     """
 
     directory: OutputDirectory

@@ -3,9 +3,9 @@
 Files that overlap in time and contain the same connections are merged, and therefore cannot be
 surveyed in pieces. Each share reads and merges all packets of the files, but processes only the
 segments of its own connections. A share guesses nothing. The merged order depends only on the
-files, so all shares cut the same ranges at the same places. All facts about a connection are in
-one share. Numbers that are counted over all packets are the same in each share. The numbers of the
-first share are used.
+files, so all shares cut the same ranges at the same places. All facts about a connection are in one
+share. Numbers that are counted over all packets are the same in each share, so those of the first
+share are used.
 
 The result equals that of `flexwire.survey.survey.Surveyor`. At a cut each share keeps the state of
 its own connections, and the task that decodes the range joins these states.

@@ -51,7 +51,7 @@ HEAD_BYTES: Final = PREFIX_LENGTH + len(MARK)
 
 _LENGTH = struct.Struct(">i")
 # The largest number of steps that no kernel processed. Steps without a kernel take memory and time,
-# so a connection with more of them is given up.
+# so a connection with more such steps is given up.
 _MOST_PUSHED = 4096
 _MOST_PUSHED_BYTES = 16 << 20
 # The largest number of connections that begin in the part and have logs. Each log takes a few kB.
@@ -67,7 +67,7 @@ _MOST_HELD = 256 << 20
 class FastPathStep:
     """The result of handing a connection to the kernels.
 
-    ``is_crossing`` says, for requests and for responses, whether the held frame is made up.
+    ``is_crossing`` tells, for requests and for responses, whether the held frame is made up.
     """
 
     handoff: Handoff
@@ -129,7 +129,7 @@ class StepLog:
 
 @dataclass(slots=True)
 class _GuessedSide:
-    """One end: where its bytes begin in the part, and whether frame starts are unknown."""
+    """One end: where its bytes begin in the part, and whether its frame starts are unknown."""
 
     first: int
     is_seeking: bool = True
@@ -230,7 +230,7 @@ class SpeculativeAssembler(FrameAssembler):
         return held
 
     def _tail(self, direction: Direction) -> int:
-        """Return how many bytes are held of a frame that began before the part."""
+        """Return the number of held bytes of a frame that began before the part."""
         state = self._side_state(direction)
         return 0 if state is None else max(0, len(state.held) - HEAD_BYTES)
 

@@ -71,7 +71,7 @@ KeyClocks = tuple[str, int, int]
 class OpenRange:
     """The facts about one range so far.
 
-    ``connection`` numbers are places in `Flows.connections`.
+    ``connection`` numbers are indexes into `Flows.connections`.
     """
 
     size: int = 0
@@ -151,7 +151,7 @@ class SurveyState:
         return self._ranges[-1].size
 
     def begin_range(self, position: CutPosition, keys: Iterable[str] | None = None) -> None:
-        """Begin a range at a position, or at the start of the capture for None.
+        """Begin a range at a position. None stands for the start of the capture.
 
         With ``keys``, the range contains only connections with these keys, and it is not the last
         range. Only the state of these connections is then written.
@@ -197,7 +197,7 @@ class SurveyState:
         return headers
 
     def read(self, frames: FrameColumns, headers: HeaderColumns) -> None:
-        """Read the bodies of frames with facts about the whole capture."""
+        """Read the frame bodies that contain facts about the whole capture."""
         for rows in decode_bodies(frames, headers, SOFTWARE_MESSAGE, self._request.release):
             for connection, index, software in find_software(rows):
                 self.note_software(connection, index, software)
@@ -285,7 +285,7 @@ class SurveyState:
         self.note_names(part.names.items())
 
     def finish(self, files: CaptureFiles) -> Survey:
-        """End the capture, which has these files, and write the entries for each range."""
+        """End the capture, which consists of these files, and write the entries for each range."""
         rest, paused = self.flows.pause() if self._request.pauses else (self.flows.finish(), [])
         for frames in rest:
             self.see(frames)
@@ -454,7 +454,7 @@ def load_state(request: AnalysisRequest, data: bytes | None) -> SavedState | Non
 
 
 LATE_US: Final = 60_000_000
-"""The largest delay of a connection's segments, in microseconds, with which a later analysis
+"""The largest delay of a connection's segments, in microseconds, after which a later analysis still
 continues the connection.
 """
 
@@ -479,7 +479,7 @@ class SegmentOrder:
         return self.goes_on(segments.file, *read_clocks(segments))
 
     def check_late(self, segments: SegmentColumns) -> None:
-        """Check a chunk that was merged and is therefore in order. Raises `LateError`."""
+        """Check a chunk that is in order because it was merged. Raises `LateError`."""
         if self._ends and len(segments):
             self._check_late(read_clocks(segments)[0])
 

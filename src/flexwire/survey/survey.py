@@ -1,11 +1,11 @@
 """The survey of a capture: one pass over all frames, which decodes almost nothing.
 
 Frames can be understood only in order. Some facts about a frame are known only at the end of the
-capture: whether its connection is Kafka, which software its client is, and whether its request was
-answered. A capture is therefore read twice. The survey reads it from the first packet to the last.
-At every cut it keeps the state of all connections in a file. At the end it keeps the facts about
-the whole capture. Afterwards each range between two cuts is decoded separately, without guesses and
-without joins.
+capture: whether its connection carries Kafka, which software its client uses, and whether its
+request was answered. A capture is therefore read twice. The survey reads it from the first packet
+to the last. At every cut it keeps the state of all connections in a file. At the end it keeps the
+facts about the whole capture. Afterwards each range between two cuts is decoded separately, without
+guesses and without joins.
 
 `is_overlap_likely` finds captures that must be merged, to avoid a useless survey in pieces. If it
 misses an overlap, the fold finds the overlap.
@@ -106,11 +106,11 @@ def look_at_readable_files(
 class Surveyor:
     """Make the survey of a capture, and pass the entries for ranges to ``keep``, by name.
 
-    Files are read one after the other. If a connection's segments are not in that order, as in
-    captures of several hosts, the survey begins again and merges the files by time. If the files
-    are known to be ``overlapping``, the survey merges them immediately. ``looks`` is passed to
-    `list_readable_files`. ``before`` is the saved state of an earlier analysis that this capture
-    continues.
+    Files are read one after the other. If a connection's segments are not in that order, as can
+    happen in captures of several hosts, the survey starts again and merges the files by time. If
+    the files are known to be ``overlapping``, the survey merges them immediately. ``looks`` is
+    passed to `list_readable_files`. ``before`` is the saved state of an earlier analysis that this
+    capture continues.
     """
 
     def __init__(
@@ -261,10 +261,10 @@ def _anew(survey: Survey, reason: str) -> Survey:
 LOOKED_AT: Final = 4
 """The number of files at the start of a capture that are examined.
 
-With several hosts, the files of each host begin with one of these files.
+If there are several hosts, these files include the first file of each.
 """
 INFLATED_BYTES: Final = 64 << 20
-"""The largest number of bytes of a gzip'd file that are read, because its end is found only by
+"""The largest number of bytes to read from a gzip-compressed file, whose end is found only by
 reading it.
 """
 
@@ -272,8 +272,8 @@ reading it.
 def is_overlap_likely(request: AnalysisRequest, files: list[InputFile]) -> bool:
     """Return whether two of the first files seem to overlap in time, in the same connection.
 
-    A gzip'd file is read until its clock passes the beginning of the last of these files, or until
-    a limit.
+    A gzip-compressed file is read until its clock passes the beginning of the last of these files,
+    or up to a limit.
     """
     request = replace(request, chunk_bytes=min(request.chunk_bytes, LOOK_BYTES))
     begins = [_begins(request, file) for file in files[:LOOKED_AT]]
@@ -297,7 +297,7 @@ def _begins(request: AnalysisRequest, file: InputFile) -> dict[str, int]:
 
 
 def _ends(request: AnalysisRequest, file: InputFile, last_us: int) -> dict[str, int]:
-    """Return when each connection was last seen in a file's end (or a gzip'd file's start)."""
+    """Return when each connection was last seen at a file's end (its start if it is gzipped)."""
     is_inflated = file.name.endswith(COMPRESSED)
     start = Piece((file,), 0 if is_inflated else max(0, file.size - LOOK_BYTES)).begin()
     ended: dict[str, int] = {}

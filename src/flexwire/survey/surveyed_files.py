@@ -34,14 +34,14 @@ REMEDY: Final = "skip such files with --skip-unreadable (in Python: skip_unreada
 
 @dataclass(frozen=True, slots=True)
 class UnreadableFiles:
-    """The number of files that are unreadable or not captures, with the first reasons."""
+    """The number of files that are unreadable or not captures, and the first reasons."""
 
     count: int = 0
     shown: tuple[UnreadableFile, ...] = ()
 
     @classmethod
     def of(cls, errors: Sequence[CaptureError]) -> UnreadableFiles:
-        """Return an object with the files that raised these errors."""
+        """Return an object that counts the files that raised these errors."""
         shown = (UnreadableFile(error.source, error.reason) for error in errors[:SHOWN])
         return cls(len(errors), tuple(shown))
 
@@ -106,7 +106,7 @@ NO_MARKS: Final = CaptureMarks()
 def check_files(survey: Survey, request: AnalysisRequest, *, remedy: str, to_accept: str) -> None:
     """Raise `CaptureError` for unreadable files, and for partial captures that are not accepted.
 
-    ``remedy`` says how to read the other files, and ``to_accept`` says how to accept partial
+    ``remedy`` explains how to read the other files, and ``to_accept`` how to accept partial
     captures.
     """
     unreadable = UnreadableFiles.of(survey.unreadable)
@@ -123,5 +123,5 @@ def analysis_notes(facts: Facts) -> tuple[str, ...]:
 
 
 def mark_notes(sampled: Iterable[SampledCaptures], added: AddedTags) -> tuple[str, ...]:
-    """Return notes on captures that contain only part of the traffic, or whose taps added tags."""
+    """Return notes on captures that contain only part of the traffic or whose taps added tags."""
     return (*sampled_notes(sampled), *((" ".join(added.sentences),) if added.files else ()))

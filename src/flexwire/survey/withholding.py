@@ -46,8 +46,8 @@ def withhold(
 ) -> list[AssemblerRecord]:
     """Return records of connections, of limited size and without bytes that may be credentials.
 
-    With ``shows``, only the size is limited: to ``most`` bytes or, if ``most`` is None, to
-    `MOST_HELD_BYTES`.
+    With ``shows``, credentials are kept and only the size is limited, to ``most`` bytes or, if
+    ``most`` is None, to `MOST_HELD_BYTES`.
     """
     most = MOST_HELD_BYTES if most is None else most
     known = {one.name: one for one in pending}
@@ -195,7 +195,7 @@ class _Withholder:
         return len(payload) if is_kept else CORRELATION_ID_SIZE
 
     def _segments(self, segments: list[SegmentRecord]) -> list[SegmentRecord]:
-        """Return the first segments of a connection, which show whether it begins with requests."""
+        """Return a connection's first segments, which show whether it begins with requests."""
         payloads = [one.payload for one in segments if one.payload]
         requests = [read_released(payload[PREFIX_LENGTH:]) for payload in payloads]
         names = [request.message_name for request in requests if request is not None]

@@ -1,13 +1,13 @@
 """Record batches (magic 2) and message sets (magic 0 and 1), with any compression type.
 
 Batches are untrusted: lengths and counts may be invalid, and the content may inflate to any size.
-Headers and CRCs are therefore read first, and records only on request. Nothing is inflated beyond
-a limit. `decode` reads one batch after another, and `batch` represents a batch. `body` and
+Headers and CRCs are therefore read first, and records only on request. Nothing is inflated beyond a
+limit. `decode` reads one batch after another, and `batch` represents a batch. `body` and
 `message_set` read the records in a batch, `inflate` applies the limit, and `search` finds the next
-valid batch after damage. `encode` does the reverse. `flexwire.wire.batch_layout` defines where
-each field of a header is. `kip82` reads the format of KIP-82 itself, and `conventions` reads the
-values of record headers. `flexwire.protocol` interprets records, and `flexwire.columnar` converts
-records to columns.
+valid batch after damage. `encode` does the reverse. `flexwire.wire.batch_layout` defines the place
+of each header field. `kip82` reads the format of KIP-82 itself, and `conventions` reads the values
+of record headers. `flexwire.protocol` interprets records, and `flexwire.columnar` converts records
+to columns.
 
 The laws of this package (tests below `tests/`):
 
@@ -15,7 +15,7 @@ The laws of this package (tests below `tests/`):
   (`records/test_kip82.py`).
 - A convention of record headers never guesses: a value that its software would drop is an error
   (`records/test_conventions.py`).
-- The fast gzip library accepts exactly the input that zlib accepts. Otherwise damage would go
+- The fast gzip library accepts exactly the input that zlib accepts. Otherwise, damage would go
   unnoticed (`records/test_gzip_library.py`, `records/test_gzip_rules.py`).
 
 >>> [batch] = decode_batches(bytes.fromhex(

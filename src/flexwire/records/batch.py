@@ -1,4 +1,4 @@
-"""A record batch: the facts in its header, and its records, which are read on request."""
+"""A record batch: the fields of its header, and its records, which are read on request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 MAX_INFLATED = 128 * 1024 * 1024
-# For each of this many bytes of the limit, the inflated bytes may contain one record or record
+# For every this many bytes of the limit, the inflated bytes may contain one record or record
 # header. Its object takes far more memory than the two to seven bytes from which it is read.
 OBJECT_COST = 32
 
@@ -111,8 +111,8 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
         """The records, which are inflated and read at the first access and then kept.
 
         Raises `RecordError` with an offset in the data from which the batch was read. If the damage
-        is in compressed bytes, the error has the batch's offset, and the reason contains the place
-        in the inflated bytes.
+        is in compressed bytes, the error contains the batch's offset, and its reason contains the
+        place in the inflated bytes.
         """
         return read_and_keep(self)
 
@@ -120,8 +120,8 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
         """Write the batch again: its fields, and its own records or the given ``records``.
 
         The batch's own records are written as they were read. With ``LogAppendTime``, the written
-        timestamps come from the producer. For an uncompressed batch in Kafka's own form, the
-        result therefore equals the original bytes. ``level`` is the same as in `encode_batch`.
+        timestamps come from the producer. For an uncompressed batch in Kafka's own form, the result
+        therefore equals the original bytes. ``level`` has the same meaning as in `encode_batch`.
 
         Raises `EncodeError` for records that are not valid in this batch, and the `RecordError` of
         `records`.
@@ -151,8 +151,8 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
     def _read_records(self, append_time: int | None) -> list[Record]:
         data, start = self.data, HEADER_SIZE
         try:
-            # A batch that compaction emptied contains no compressed data at all. Such a batch does
-            # not even contain the compressed form of empty data.
+            # A batch that compaction emptied contains no compressed data at all. It does not even
+            # contain the compressed form of empty data.
             if self.compression is not Compression.NONE and self.size > HEADER_SIZE:
                 data, start = self._inflate(data[start:]), 0
             return read_records(
@@ -211,5 +211,5 @@ _RECORDS = RecordBatch.records
 
 
 def object_budget(max_inflated: int) -> int:
-    """Return how many records and record headers a compressed batch may have."""
+    """Return how many records and record headers a compressed batch may contain."""
     return max_inflated // OBJECT_COST

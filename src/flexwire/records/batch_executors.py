@@ -48,8 +48,7 @@ def kernel_functions() -> RecordFunctions:
 
 def use_functions(functions: RecordFunctions) -> None:
     """Use these functions for all later reading and writing."""
-    # A property in Python would take longer to return stored records than reading the records
-    # takes.
+    # A property in Python would take longer to return stored records than it takes to read them.
     kind: Any = batch.RecordBatch
     kind.records = batch.property_of(functions.read_records)
     ACTIVE.functions = functions

@@ -2,14 +2,15 @@
 
 The loop over records is the hot loop of the package. Varints of one byte (and of two, if they are
 common) are therefore read inline: a call for each would take longer than all other work for a
-record. `flexwire.wire.varint` reads longer varints. A length is compared with the end of the
-record before bytes are sliced. If a varint continues beyond that end, the size of the record is
-invalid, and the error is noticed.
+record. `flexwire.wire.varint` reads longer varints. A length is compared with the end of the record
+before bytes are sliced. If a varint continues beyond that end, the size of the record is invalid,
+and the error is detected.
 
 Without kernels, `read_ordinary` and `write_ordinary` are the fast path. These functions accept
-ordinary records, and refuse all others without a reason. `read_records` and `write_records` then
-read or write everything again, and raise the errors. The fast path can therefore skip checks that
-the final size makes unnecessary: a length that is too long leads beyond the end of the record.
+ordinary records, and refuse all others without giving a reason. `read_records` and `write_records`
+then read or write everything again, and raise any errors. The fast path can therefore skip checks
+that the final size makes unnecessary: a length that is too large leads beyond the end of the
+record.
 """
 
 # ruff: noqa: PLR2004 - 128 is the continuation bit of a varint, which is used everywhere here
@@ -45,7 +46,7 @@ _FEW = len(_SMALL)
 
 
 class Unusual(Exception):  # noqa: N818 - never leaves the package; other code raises the real error
-    """A record that is out of the ordinary, so other code must handle it."""
+    """A record that is not ordinary, so other code must handle it."""
 
 
 def read_ordinary(
@@ -157,7 +158,7 @@ def _read_length(data: bytes, p: int) -> tuple[int, int]:
 
 
 def _read_wide_varint(data: bytes, p: int) -> tuple[int, int]:
-    """Read a varint of 32 bits that has several bytes. The result stays in zig-zag form."""
+    """Read a 32-bit varint of several bytes. The result stays in zig-zag form."""
     n = data[p]
     if 0 < (m := data[p + 1]) < 128 <= n:
         return n + (m << 7) - 128, p + 2
@@ -318,7 +319,8 @@ def _read_all(  # noqa: C901, PLR0912, PLR0915 - one loop without calls: see the
         if n & 1 or n >> 1 > end - p:
             raise _wrong_length("record", n, end - p, p)
         stop = p + (n >> 1)
-        # The attributes of the record. No bit has a meaning yet, and Kafka ignores all of them.
+        # The attributes of the record. None of the bits has a meaning yet, and Kafka ignores them
+        # all.
         p += 1
         timestamp = data[p]
         if timestamp < 128:
@@ -411,7 +413,7 @@ def _read_bytes(data: bytes, p: int, stop: int, what: str) -> tuple[bytes, int]:
 
 
 def _read_wide(data: bytes, p: int, bits: int = VARINT_BITS) -> tuple[int, int]:
-    """Read a varint that has several bytes. The result stays in zig-zag form."""
+    """Read a varint of several bytes. The result stays in zig-zag form."""
     m = data[p + 1]
     if 0 < m < 128:
         return data[p] + (m << 7) - 128, p + 2

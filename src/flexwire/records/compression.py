@@ -4,8 +4,8 @@ For every codec, data that is too large is refused before memory is allocated. F
 headers of the blocks are read. For snappy, the declared size is compared with the largest expansion
 that the format allows. Gzip data is inflated as a stream.
 
-Lz4 and zstd divide their content into blocks of limited size. The block headers therefore show an
-upper limit for the size of the content, before anything is inflated or allocated.
+Lz4 and zstd divide their content into blocks of limited size. The block headers therefore set an
+upper limit for the size of the content, which is known before anything is inflated or allocated.
 
 Python itself includes gzip. The other codecs come from cramjam, which may not be installed.
 Without cramjam, records with these codecs raise `MissingExtraError`.
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 cramjam: Any = import_optional("snappy, lz4 or zstd compression", "records", "cramjam")
-# The error texts of cramjam, or of Python's zlib, for damaged data.
+# The error messages of cramjam, or of Python's zlib, for damaged data.
 _DAMAGED: tuple[type[Exception], ...] = (
     zlib.error,
     *(() if isinstance(cramjam, MissingModule) else (cramjam.DecompressionError,)),
@@ -165,7 +165,7 @@ def header_checksum(data: bytes) -> int:
 
 
 def xxh32_short(data: bytes) -> int:
-    """Return XXH32 with seed 0 for at most 15 bytes. The algorithm is simpler for at most 15 bytes.
+    """Return XXH32 with seed 0. For at most 15 bytes, as here, the algorithm is simpler.
 
     >>> hex(xxh32_short(b""))
     '0x2cc5d05'
@@ -239,8 +239,8 @@ def inflate_into(
 ) -> int:
     """Inflate ``data`` of a record batch into a buffer. Return the number of bytes.
 
-    ``bound`` is the upper limit from `lz4_bound` or `zstd_bound`, if the limit is known. ``bound``
-    is negative if that function refuses the data.
+    ``bound`` is the upper limit from `lz4_bound` or `zstd_bound`, if it is known. ``bound`` is
+    negative if that function refuses the data.
 
     The result is -1 if `inflate` must be used instead, because the buffer is too small, the data is
     damaged, or the data has another codec. In this case the content of the buffer is undefined.
@@ -375,7 +375,7 @@ def _snappy_blocks(data: bytes | memoryview) -> Iterator[bytes | memoryview]:
 
 
 def _check_snappy(block: bytes | memoryview, room: int, limit: int) -> int:
-    """Return a block's declared size. Raises `RecordError` for an impossible or too large size."""
+    """Return a block's declared size. Raises `RecordError` if it is impossible or too large."""
     declared: int = cramjam.snappy.decompress_raw_len(block)
     if declared > len(block) * _SNAPPY_MOST_RATIO:
         raise RecordError(f"{len(block)} bytes of snappy data cannot inflate to {declared} bytes")
@@ -396,7 +396,7 @@ _DECLARED = {
     Compression.GZIP: _inflate_gzip_into,
     Compression.SNAPPY: _inflate_snappy_into,
 }
-# The codecs whose frames have an upper limit for their inflated size.
+# The codecs whose frames set an upper limit for their inflated size.
 _BOUNDED = {
     Compression.LZ4: (lz4_bound, "lz4"),
     Compression.ZSTD: (zstd_bound, "zstd"),
@@ -427,7 +427,7 @@ def deflate(compression: Compression, data: bytes, *, level: int | None, magic: 
 
     Snappy data is written in xerial framing. Lz4 data in magic 0 has the header checksum of old
     clients, because their readers require it. Raises `EncodeError` for a level that the compression
-    type does not have.
+    type does not support.
 
     >>> deflate(Compression.SNAPPY, b"flex", level=None, magic=2).hex(" ", -4)
     '82534e41 50505900 00000001 00000001 00000006 040c666c 6578'
@@ -449,7 +449,7 @@ def deflate(compression: Compression, data: bytes, *, level: int | None, magic: 
 
 
 def checked_level(compression: Compression, level: int | None) -> int | None:
-    """Return a level that the compression type has, or None.
+    """Return a level that the compression type supports, or None.
 
     Raises `EncodeError` for other levels.
     """
@@ -490,8 +490,8 @@ def _deflate_lz4(data: bytes) -> bytes:
 
 
 def _deflate_lz4_at(level: int, data: bytes) -> bytes:
-    # The function for blocks has no levels, and the function for frames cannot write independent
-    # blocks.
+    # The function for blocks supports no levels, and the function for frames cannot write
+    # independent blocks.
     frame = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
     frame.compress(data)
     return bytes(frame.finish())

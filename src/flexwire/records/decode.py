@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class PartialBatch(NamedTuple):
     """The beginning of a batch that is cut off, as in a fetch that reached its size limit.
 
-    ``size`` is the number of present bytes. ``declared_size`` is the size of the whole
+    ``size`` is the number of bytes that are present. ``declared_size`` is the size of the whole
     batch, or None if the data ends before it.
     """
 
@@ -65,12 +65,12 @@ class BatchIterator(Iterator[RecordBatch]):
 
     @property
     def partial(self) -> PartialBatch | None:
-        """The partial batch at the end, or None if no partial batch was reached so far."""
+        """The partial batch at the end, or None if no partial batch has been reached so far."""
         return self._walk.partial
 
 
 # If threads share an iterator, this lock runs each Python step as a whole. Without the lock, two
-# threads would get the same batch. A finalizer that makes a step within a step does not wait.
+# threads would get the same batch. A finalizer that takes a step within another step does not wait.
 _STEP = lock_over_forks()
 
 
@@ -117,7 +117,7 @@ class _BatchWalk(msgspec.Struct, gc=False):
             raise
         except BaseException:
             # For example, a signal handler raised an exception. The batch was not returned, so it
-            # is still the next batch.
+            # remains the next one.
             self.position = start
             raise
 
@@ -251,7 +251,7 @@ def go_on(iterator: Any) -> RecordBatch:
             iterator._data,  # noqa: SLF001 - the attribute belongs to the kernel iterator
             iterator._check_crc,  # noqa: SLF001 - this also belongs to the kernel iterator
             iterator._max_inflated,  # noqa: SLF001 - this also belongs to the kernel iterator
-            # A step of another thread waits during this call, and does not use the data that was
+            # A step in another thread waits during this call, and does not use the data that was
             # read ahead.
             iterator._hold(),  # noqa: SLF001 - this also belongs to the kernel iterator
         )
@@ -295,12 +295,10 @@ def decode_records(
     """Return the records of all batches in ``data``, in order, for example of a whole fetch.
 
     The result contains the records of all batches from `decode_batches`, including control records.
-    The function is several times as fast as `decode_batches` if batches have few records, because
-    no batch objects are created. If the data ends within a batch, the result ends before this
-    batch, and ``partial`` of `decode_batches` contains its beginning. A damaged batch raises
-    `RecordError`, and no records are returned.
-    `decode_batches` can continue after a
-    damaged batch.
+    If batches contain few records, this function is several times as fast as `decode_batches`,
+    because it creates no batch objects. If the data ends within a batch, the result ends before
+    this batch, and ``partial`` of `decode_batches` contains its beginning. A damaged batch raises
+    `RecordError`, and no records are returned. `decode_batches` can continue after a damaged batch.
 
     >>> from flexwire.records import Record, encode_batch
     >>> data = b"".join(encode_batch([Record(at, 0, None, b"v%d" % at, [])]) for at in (7, 8))
@@ -331,8 +329,7 @@ def extents(batch: RecordBatch) -> tuple[int, list[int]]:
     """Return the uncompressed size of a batch, and the sizes of its `records`.
 
     The size of a record includes its length, and the size of a message includes its offset and
-    size. Raises `RecordError` if the records cannot be inflated. The records must be
-    records.
+    size. Raises `RecordError` if the records cannot be inflated. The records must be valid.
     """
     is_plain = batch.compression is Compression.NONE
     if batch.magic == RECORD_BATCH:

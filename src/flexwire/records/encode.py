@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 Fields: TypeAlias = Mapping[str, int | None]
-"""Numbers in the header of a batch that do not come from its records, by name."""
+"""Numbers in a batch header that are not derived from the records, by name."""
 
 _NOBODY = Record(0, NO_VALUE, None, None, [])
-# The numbers that both a wrapper message and a record batch have.
+# The numbers that both a wrapper message and a record batch contain.
 WRITTEN_FIELDS = (
     ("last_offset",),
     ("last_offset", "max_timestamp"),
@@ -64,8 +64,8 @@ _FIELDS = WRITTEN_FIELDS[RECORD_BATCH]
 # These constants are objects, because comparing identities is faster than comparing values.
 _NOT_COMPRESSED, _CREATE_TIME = Compression.NONE, TimestampType.CREATE_TIME
 
-# The header fields that a caller may give, with their bits. After these fields, all fields follow
-# in the order of the header.
+# The header fields that a caller may specify, with their bits. After these fields, all fields
+# follow in the order of the header.
 _GIVEN_BITS = [
     (name, 8 * struct.calcsize(code))
     for name, code in HEADER_FIELDS.items()
@@ -98,8 +98,8 @@ def encode_batch(  # noqa: PLR0913 - these are the fields of a batch, each given
     The arguments are fields of `RecordBatch`. The default offsets are the offsets of the first and
     the last record, the base timestamp is the first timestamp, the max timestamp is the largest
     timestamp, and the compression level is Kafka's default. A compressed message set is one wrapper
-    message. An uncompressed message set has one message for each record. With ``LogAppendTime``,
-    readers return the max timestamp for every record.
+    message. An uncompressed message set contains one message for each record. With
+    ``LogAppendTime``, readers return the max timestamp for every record.
 
     Raises `EncodeError`, with the name of the field and the record, for a value that is impossible
     in this magic.
@@ -159,7 +159,7 @@ def _write(
 
 
 def write_plain_batch(records: Sequence[Record], attributes: int, *numbers: int | None) -> bytes:
-    """Write an uncompressed record batch. ``numbers`` are the numbers in its header, in order.
+    """Write an uncompressed record batch. ``numbers`` contains the numbers in its header, in order.
 
     A kernel may replace this function, and is called with the same arguments.
     """

@@ -1,7 +1,7 @@
 """Read and write records: with kernels if there are any, and otherwise in Python.
 
 Most batches in real topics have one to twenty records, and one Python call per batch takes longer
-than processing all of these records. Therefore not even the choice between kernels and Python may
+than processing all of its records. Therefore, even the choice between kernels and Python must not
 need a call.
 """
 
@@ -31,8 +31,7 @@ class RecordFunctions:
     iterate: Callable[[Any, int, bool, int], Any]
     """Do the same as `flexwire.records.decode.iterate`, with the same errors."""
     read_all: Callable[[bytes, int, bool], tuple[list[Record], int]]
-    """Return the records of the batches that begin at a position, and the place where valid batches
-    end.
+    """Return the records of the batches from a position on, and the place where valid batches end.
     """
     read_records: Callable[[Any], list[Record]]
     """Do the same as `flexwire.records.batch.read_and_keep`, with the same errors."""

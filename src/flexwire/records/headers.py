@@ -121,7 +121,7 @@ class Headers:
         self.put_bytes(key, serializer(value))
 
     def get_objects(self, key: str, deserializer: Callable[[bytes], Any]) -> list[Any]:
-        """Return the results of a deserializer for the byte[] values of a key, in order.
+        """Return the byte[] values of a key, each passed through a deserializer, in order.
 
         Raises `DecodeError` if a value of the key is not a byte[].
         """
@@ -169,7 +169,7 @@ class Headers:
         return self._items
 
     def __contains__(self, item: object) -> bool:
-        """Return whether the headers have a key, or a pair of a key and a `Typed`."""
+        """Return whether the headers contain a key, or a pair of a key and a `Typed`."""
         if isinstance(item, str):
             return any(name == item for name, _ in self._read())
         if not isinstance(item, tuple):
@@ -248,7 +248,7 @@ def _refused(key: str, error: EncodeError) -> EncodeError:
 
 def _decode_headers(data: bytes, dialect: TypedDialect) -> list[tuple[str, Typed]]:
     # No count precedes the headers. The document lists each length in a message as a separate
-    # field, and none of these is a count.
+    # field, and none of these fields is a count.
     reader = Reader(data)
     items: list[tuple[str, Typed]] = []
     while reader.remaining:

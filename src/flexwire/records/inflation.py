@@ -1,8 +1,8 @@
-"""Limits on the inflation of record batches: for each batch, and for all batches of an analysis.
+"""Limits on the inflation of record batches: for each batch, and for all batches in an analysis.
 
 A few bytes of zstd data may legitimately inflate to megabytes of constant data. A single batch may
 therefore inflate up to its own limit, even if its compressed size is small. All batches that are
-read together get an allowance in proportion to the captured bytes. If the batches exceed this
+read together share an allowance in proportion to the captured bytes. If the batches exceed this
 allowance, each batch is limited by a ratio. The same batches are then left out, whatever the
 reading order.
 """
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 MAX_RATIO: Final = 1024
 """The largest allowed ratio of inflated bytes to captured bytes, about gzip's maximum."""
 RECORD_COST: Final = 256
-"""The number of bytes for which a record or record header counts, in addition to its content."""
+"""The number of bytes that a record or record header counts as, in addition to its content."""
 BEYOND: Final = "; to allow them, raise max_"
-"""The part of an error's reason that identifies a batch beyond a limit."""
+"""The part of an error's reason that shows that a batch exceeds a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Inflation:
         return self.max_ratio if self.is_held else None
 
     def allowance(self, captured: int) -> int:
-        """Return to how many bytes ``captured`` bytes may inflate before the ratio applies.
+        """Return how many bytes ``captured`` bytes may inflate to before the ratio applies.
 
         One batch may always inflate up to its own limit.
         """

@@ -1,8 +1,7 @@
 """Message sets, magic 0 and 1: a sequence of messages, each with its offset and size.
 
 A compressed message is a wrapper: its value inflates to another message set. In magic 1 the inner
-offsets are relative, and the wrapper has the real offset of the
-last inner message.
+offsets are relative, and the wrapper contains the real offset of the last inner message.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def read_message(data: bytes, start: int, stop: int) -> MessageEntry:
     if magic > 1:
         raise RecordError(f"a message set cannot contain magic {magic}", offset=start)
     layout = PREFIXES[magic]
-    # There must be room for both lengths, because the reads below assume it.
+    # There must be room for both lengths, as the reads below assume.
     if stop - start < layout.size + 2 * _LENGTH_SIZE:
         raise RecordError(f"{stop - start} bytes are too few for a message", offset=start)
     offset, _, crc, _, attributes, *timestamp = layout.unpack_from(data, start)

@@ -30,9 +30,9 @@ RecordHeader: TypeAlias = tuple[bytes, bytes | None]
 class Record(msgspec.Struct, gc=False):
     """One record of a record batch or message set.
 
-    ``timestamp`` is in milliseconds since the epoch, or -1 without a timestamp (magic 0).
-    ``headers`` keep their order, duplicates, empty keys and null values. Keys are bytes, because
-    nothing guarantees that they are UTF-8.
+    ``timestamp`` is in milliseconds since the epoch, or -1 if there is none (magic 0). ``headers``
+    keep their order, duplicates, empty keys and null values. Keys are bytes, because nothing
+    guarantees that they are UTF-8.
 
     >>> record = Record(7, 1700000000000, None, b"paid", [(b"trace", b"a1"), (b"trace", None)])
     >>> record.offset, record.headers[1]
@@ -76,7 +76,7 @@ class TimestampType(enum.StrEnum):
 
 
 COMPRESSIONS = tuple(Compression)
-# The timestamp types that each magic has, with their bits.
+# The timestamp types that each magic supports, with their bits.
 _COMPRESSION_BITS: list[dict[str, int]] = [
     {compression: number for number, compression in enumerate(COMPRESSIONS[:count])}
     for count in (ZSTD, ZSTD, len(COMPRESSIONS))
@@ -156,7 +156,7 @@ def check_size(size: int, path: str) -> None:
 
 
 def write_each(records: Sequence[Any], write: Callable[[Record], _Written]) -> list[_Written]:
-    """Write one record after another, and add the record to any `EncodeError`."""
+    """Write one record after another. Any `EncodeError` names the record's index."""
     written = []
     for index, record in enumerate(records):
         try:

@@ -1,7 +1,7 @@
 """Find the next record batch after damage, in a file or in memory.
 
 Only batches of magic 2 can be found, because their crc proves that they are batches. A damaged
-length is of no use, so every possible beginning of a batch is tried. A limit on the total work
+length is useless, so every possible beginning of a batch is tried. A limit on the total work
 protects against hostile data.
 """
 

@@ -43,7 +43,7 @@ class ValueType(enum.StrEnum):
 
 
 class TypedDialect(enum.Enum):
-    """The type table to use, because the bytes do not show which table it is."""
+    """The type table to use, which cannot be inferred from the bytes."""
 
     #: KIP-82 as it stands: 0x00 is boolean, with one byte for the value, and so on to 0x09, byte[].
     DOCUMENT = "kip-82"
@@ -148,7 +148,7 @@ _SIZES = {
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Typed:
-    """A value with its type. A 5 sent as a short differs from a 5 sent as a long.
+    """A value with its type. The number 5 sent as a short differs from 5 sent as a long.
 
     ``type`` can also be the name of a type. Two objects are equal if their types and bytes are
     equal. A NaN therefore equals itself, and -0.0 does not equal 0.0. Raises `EncodeError` for a
@@ -176,7 +176,8 @@ class Typed:
             raise EncodeError(reason, path="type", message="Typed") from None
         writer = Writer()
         try:
-            # In Python a bool is also an int, but a caller who gives a type does not mean a bool.
+            # In Python a bool is also an int, but a caller who specifies a type does not mean a
+            # bool.
             if isinstance(value, bool) and value_type is not ValueType.BOOLEAN:
                 raise writer.error(f"got {value}, a boolean")
             _WIRE[value_type].write(writer, value)

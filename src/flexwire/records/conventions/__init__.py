@@ -1,9 +1,10 @@
 """Read the record headers of other software, by named conventions and without guessing.
 
-For Kafka, the value of a record header is only bytes. The writer and the readers of a header must
-agree on the meaning of these bytes. Each such agreement is a named `Convention`. A convention
-reads and writes every value, or reports why a value is invalid. `registry` finds conventions by
-name. `detect` returns the evidence for each convention, and leaves the choice to the caller.
+To Kafka, the value of a record header is only a sequence of bytes. The writer and the readers of a
+header must agree on the meaning of these bytes. Each such agreement is a named `Convention`. A
+convention reads and writes every value, or reports why a value is invalid. `registry` finds
+conventions by name. `detect` returns the evidence for each convention, and leaves the choice to the
+caller.
 
 >>> headers = [(b"retries", b"3"), (b"late", b"true")]
 >>> read_headers(headers, "connect")

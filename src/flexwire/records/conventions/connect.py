@@ -25,7 +25,8 @@ _NUMBER = re.compile(
 )
 _INT32 = range(INT32_MIN, INT32_MAX + 1)
 _INTEGERS = {f"int{bits}": range(-(2 ** (bits - 1)), 2 ** (bits - 1)) for bits in (8, 16, 32, 64)}
-# The types from narrow to wide. A list with values of several of these types gets the widest type.
+# The types from narrow to wide. If the values of a list have several of these types, the list has
+# the widest type.
 _NUMBERS = (*_INTEGERS, "float32", "float64")
 # Connect's logical types are integers internally, and are merged with integers.
 _TEMPORAL = {"date": "int32", "time": "int32", "timestamp": "int64"}
@@ -62,10 +63,10 @@ class _NotStructuredError(Exception):
 def parse(text: str) -> ConnectValue:
     """Read text as `SimpleHeaderConverter` does.
 
-    Numbers get the narrowest possible integer type, or otherwise float32. All numbers in an array
-    or map get the same type. Any other text is a string. A date keeps its digits, even before 1582,
-    when Java uses the Julian calendar. Raises `MisreadError` if Java loses, changes or invents
-    data, and for nesting deeper than `MAX_DEPTH`.
+    Numbers have the narrowest possible integer type, or otherwise float32. All numbers in an array
+    or map have the same type. Any other text is a string. A date keeps its digits, even before
+    1582, when Java uses the Julian calendar. Raises `MisreadError` if Java loses, changes or
+    invents data, and for nesting deeper than `MAX_DEPTH`.
 
     >>> parse("300"), parse("[1, 2.5]"), parse("plain: text")
     (ConnectValue(kind='int16', value=300), ConnectValue(kind='array', value=[1.0, 2.5]), \
@@ -96,7 +97,7 @@ class _ConnectParser:
         return "".join(self._tokens[self._next :]).strip(_BLANK)
 
     def value(self, depth: int) -> ConnectValue:
-        """Read the next value: the whole text at depth 0, and otherwise a part of the text."""
+        """Read the next value: the whole text at depth 0, and otherwise part of it."""
         piece = self._peek()
         if depth and piece == '"':
             return self._quoted()
@@ -227,7 +228,7 @@ def _whole(decimal: Decimal) -> int | None:
 
 
 def round_to_float32(exact: Decimal | int, double: float) -> float:
-    """Round a number only once, because rounding twice may return another number."""
+    """Round a number only once, because rounding twice may give a different result."""
     below, above = (_float32(math.nextafter(double, to)) for to in (-math.inf, math.inf))
     if below == above or not math.isfinite(double) or exact == Decimal(double):
         return _float32(double)
@@ -276,7 +277,7 @@ _ISO = {"date": _date, "time": _time, "timestamp": _timestamp}
 
 
 def _common(values: list[ConnectValue]) -> str | None:
-    """Return the type that Connect finds for all values, if there is one."""
+    """Return the type that Connect determines for all values, if there is one."""
     common = None
     for value in values:
         if common is None:

@@ -33,9 +33,9 @@ class HeaderEvidence(NamedTuple):
 
 
 class BulkCondition(NamedTuple):
-    """A condition with which Spark SQL judges many values, for the answer about record headers.
+    """A condition by which Spark SQL judges many values, for the answer about record headers.
 
-    ``condition`` is an expression of Spark SQL over two columns: ``value`` contains the bytes, and
+    ``condition`` is a Spark SQL expression over two columns: ``value`` contains the bytes, and
     ``size`` their number. The condition is true if the convention can read the value. ``meaning``
     describes the condition in a few words.
     """
@@ -47,9 +47,10 @@ class BulkCondition(NamedTuple):
 class Convention(ABC):
     """A named way in which some software writes the values of record headers.
 
-    The registry finds classes in the files of this folder (`registry`). A class is created without
-    arguments, and has everything that Python and Spark SQL need. In every convention, a null value
-    is None. Order and duplicates are kept. Raises `RecordHeaderError` for an invalid value.
+    The registry finds classes in the files of this folder (`registry`). A class is instantiated
+    without arguments, and defines everything that Python and Spark SQL need. In every convention, a
+    null value is None. Order and duplicates are kept. Raises `RecordHeaderError` for an invalid
+    value.
     """
 
     name: ClassVar[str]
@@ -58,11 +59,11 @@ class Convention(ABC):
     rank.
     """
     in_bulk: ClassVar[BulkCondition | None] = None
-    """The condition for Spark SQL. None if a single value does not show that it follows the
+    """The condition for Spark SQL, or None if a single value cannot show that it follows the
     convention.
     """
     marker: ClassVar[str | None] = None
-    """The key of an additional record header that the software writes, or None.
+    """The key of an additional record header that the software writes, if any.
 
     For many values together, a value follows the convention only if its record has this header.
     """
@@ -102,11 +103,11 @@ class Convention(ABC):
         return self.sign(key, data, value)
 
     def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:  # noqa: ARG002 - some classes use this argument
-        """Return the evidence, if any, in a record header whose value was read."""
+        """Return the evidence, if any, from a record header whose value was read."""
         return None
 
     def misfit(self, key: Key, reason: str) -> RecordHeaderError:
-        """Return the error for an invalid record header of this convention."""
+        """Return the error for a record header that is invalid in this convention."""
         return RecordHeaderError(reason, key=key, convention=self.name)
 
     def key_text(self, key: Key) -> str:

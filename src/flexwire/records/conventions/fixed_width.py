@@ -1,4 +1,4 @@
-"""Big-endian values of fixed width without a type, as Java's ByteBuffer and KIP-1308 write them."""
+"""Big-endian, untyped values of fixed width, as Java's ByteBuffer and KIP-1308 write them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _is_text(data: bytes) -> bool:
 
 
 class FixedWidth(Convention):
-    """Values that are only bytes. The reader must give a type for each key.
+    """Values without a type. The reader must specify a type for each key.
 
     ``types`` maps keys to Java type names: boolean (one byte, 0 or 1), byte, short, int,
     long, float and double, which are big-endian, and string (UTF-8). A record header whose key has
@@ -61,7 +61,7 @@ class FixedWidth(Convention):
                 raise self.misfit(key, reason)
 
     def read_value(self, key: str, data: bytes) -> bool | int | float | str:
-        """Read a value of the type that was given for the key."""
+        """Read a value of the type specified for the key."""
         type_ = self._type(key)
         if type_ == "string":
             return self.text(key, data)
@@ -74,11 +74,12 @@ class FixedWidth(Convention):
         return value
 
     def write_value(self, key: str, value: Any) -> bytes:
-        """Write a value of the type that was given for the key. Only a float may lose digits."""
+        """Write a value of the type specified for the key. Only a float may lose digits."""
         type_ = self._type(key)
         if type_ == "string" and isinstance(value, str):
             return self.encoded(key, value)
-        # In Python a bool is also an int, but a caller who gives the type int does not mean a bool.
+        # In Python a bool is also an int, but a caller who specifies the type int does not mean a
+        # bool.
         if type_ != "string" and isinstance(value, bool) is (type_ == "boolean"):
             with suppress(struct.error, OverflowError):
                 data = _LAYOUTS[type_].pack(value)
@@ -87,7 +88,7 @@ class FixedWidth(Convention):
         raise self.misfit(key, f"expected a {type_}, got {short(value)}")
 
     def evidence(self, key: str, data: bytes) -> HeaderEvidence | None:
-        """Judge only by the width if no type was given. A text of that width proves nothing."""
+        """Judge only by the width if no type was specified. A text of that width proves nothing."""
         if key in self.types:
             return super().evidence(key, data)
         if _is_text(data):

@@ -1,4 +1,4 @@
-"""All conventions by name, and the conventions that the headers of a record may follow.
+"""All conventions by name, and those that the headers of a record may follow.
 
 Each convention is a class in a file of this folder. The registry finds the classes in these files,
 so a new convention needs no other code.
@@ -47,7 +47,7 @@ CONVENTIONS: dict[str, Convention] = {
 def read_headers(
     pairs: Iterable[RawHeader] | None, convention: str | Convention, *, lenient: bool = False
 ) -> list[tuple[Key, Any]]:
-    """Read one record's headers by a convention, which is given by name or as an object.
+    """Read one record's headers by a convention, specified by its name or as an object.
 
     ``pairs`` is a client's list of headers, a `Record`, or None if there are no headers. Keys
     become text. Raises `RecordHeaderError` with the key of an invalid header. Lenient reading keeps

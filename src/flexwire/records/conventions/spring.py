@@ -103,7 +103,7 @@ class SpringJson(Convention):
         self.types = dict(types or {})
 
     def for_record(self, headers: Sequence[RawHeader]) -> SpringJson:
-        """Use the classes in the last record header that has classes, as Spring does."""
+        """Use the classes in the last record header that lists classes, as Spring does."""
         for key, data in reversed(headers):
             if data is not None and key in {TYPES_KEY, TYPES_KEY.encode()}:
                 return SpringJson(self.types | self._types(self.raw(key, data)))
@@ -185,7 +185,7 @@ class SpringJson(Convention):
         return data
 
     def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:  # noqa: ARG002 - the base class has this argument
-        """Return evidence for Spring from the header with the classes, or from a listed header."""
+        """Return evidence for Spring from the header that lists classes, or a listed header."""
         if key == TYPES_KEY:
             return HeaderEvidence(key, 2, f"contains the classes of {len(value)} headers")
         if key in self.types:

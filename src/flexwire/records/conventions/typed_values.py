@@ -22,7 +22,7 @@ _SAMPLES: dict[ValueType, Any] = {
 
 
 def _condition() -> str:
-    """Return the condition that a value begins with a known type byte and has that type's size."""
+    """Return the condition that a value begins with a known type byte and has its type's size."""
     rest = "substring(value, 2)"
     fits = {
         ValueType.BOOLEAN: f" and {rest} in (X'00', X'01')",

@@ -46,7 +46,7 @@ class Utf8(Convention):
         return self.encoded(key, value)
 
     def sign(self, key: str, data: bytes, value: Any) -> HeaderEvidence | None:
-        """Return evidence: known keys for this convention, control characters against it."""
+        """Return evidence: known keys count for this convention, control characters against it."""
         control = _CONTROL.search(value)
         if control:
             return HeaderEvidence(

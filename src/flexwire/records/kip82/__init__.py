@@ -1,10 +1,10 @@
 """KIP-82 as its document defines it: messages of magic 2 with headers, and their requests.
 
-Here, magic 2 means the message in the document. Kafka later released the record batch with the same
-number. Version 4 of Produce and Fetch also means the version in the document. The bytes do not
-show whether they are in the document's format or in Kafka's. A caller of these functions declares
-that the bytes have the document's format. ``SPECS`` is the directory with the specs of the
-requests and responses, for `flexwire.load_specs`.
+Here, magic 2 means the document's message, although Kafka later released the record batch under the
+same number. Version 4 of Produce and Fetch also means the document's version. The bytes do not show
+whether they are in the document's format or in Kafka's. A caller of these functions declares that
+the bytes have the document's format. ``SPECS`` is the directory with the specs of the requests and
+responses, for `flexwire.load_specs`.
 
 >>> from flexwire.records.headers import Headers
 >>> headers = Headers()

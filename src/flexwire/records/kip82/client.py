@@ -1,4 +1,4 @@
-"""The records of a producer and of a consumer, with headers and serialized keys and values."""
+"""Producer and consumer records, with headers and serialized keys and values."""
 
 from __future__ import annotations
 

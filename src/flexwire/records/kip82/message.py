@@ -35,8 +35,8 @@ _LENGTH_SIZE = 4
 class Kip82Message:
     """A message with its offset. The object corresponds to a `Record` with typed headers.
 
-    ``timestamp`` is in milliseconds since the epoch, or -1 without a timestamp. ``timestamp_type``
-    is ``NoTimestampType`` for messages of magic 0.
+    ``timestamp`` is in milliseconds since the epoch, or -1 if there is none. ``timestamp_type`` is
+    ``NoTimestampType`` for messages of magic 0.
     """
 
     offset: int
@@ -74,9 +74,9 @@ class Kip82Entry(NamedTuple):
 def read_entry(data: bytes) -> Kip82Entry:
     """Read the message of magic 2 in ``data``. The crc is not checked.
 
-    Raises `RecordError` with an offset in ``data``: for an invalid length, for attributes that are
-    not in the document, and for a flag that announces headers of zero bytes, because a writer would
-    not set the flag.
+    Raises `RecordError`, with an offset in ``data``, for an invalid length, for attributes that are
+    not in the document, and for a flag that announces headers of zero bytes, which no writer would
+    set.
     """
     reader = Reader(data)
     reader.path = ["message"]

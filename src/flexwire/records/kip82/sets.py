@@ -1,7 +1,7 @@
 """Read, write and convert sets of KIP-82 messages, with wrapper messages as in magic 1.
 
 "Message version migration would be handled as like in KIP-32": offsets, timestamps, their type and
-the compression are kept. Messages that need no conversion are returned unchanged.
+the compression are preserved. Messages that need no conversion are returned unchanged.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class EntryIterator(Iterator[tuple[int, bytes]]):
 
     Attributes:
         position: where the next entry starts.
-        partial: the entry that ``data`` cuts off, or None if no entry is cut off so far.
+        partial: the entry that ``data`` cuts off, or None if no entry has been cut off so far.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -121,7 +121,7 @@ class MessageIterator(Iterator[Kip82Message]):
 
     @property
     def partial(self) -> PartialBatch | None:
-        """The entry that is cut off at the end. None if no entry is cut off so far."""
+        """The entry that is cut off at the end, or None if no entry has been cut off so far."""
         return self._entries.partial
 
     def __next__(self) -> Kip82Message:

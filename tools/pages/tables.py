@@ -26,8 +26,9 @@ precision of microseconds. Spark allows null in every column. The last column of
 when a value is null; if this cell is empty, the value is never null. The columns of a key identify
 a row; in tables that grow, the column `analysis` is also needed. flexwire writes the file
 `OUT/tables/_SUCCESS` when all tables are complete. The log tables, `log_…`, exist only if log
-segments were given. If no capture is given, the traffic tables are empty. `python -m
-tools.pages.tables` writes this page from `flexwire.tables.schema` and `flexwire.tables.log_schema`.
+segments were given. If no capture is given, the traffic tables are empty.
+`python -m tools.pages.tables` writes this page from `flexwire.tables.schema` and
+`flexwire.tables.log_schema`.
 """
 
 

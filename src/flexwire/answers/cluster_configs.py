@@ -36,7 +36,7 @@ VIEW_COLUMNS: Final = (
         "resource_type",
         pa.string(),
         "topic, broker, broker_logger, client_metrics or group",
-        heading="Of a",
+        heading="Resource type",
         is_about=True,
     ),
     Column(

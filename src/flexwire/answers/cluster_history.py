@@ -89,7 +89,7 @@ COLUMNS = (
         pa.int32(),
         "the previous leader",
         "if the partition had no leader",
-        heading="Before",
+        heading="Previous leader",
         kind="id",
     ),
     _VIEW["leader_epoch"],
@@ -97,8 +97,8 @@ COLUMNS = (
     _VIEW["isr"],
     Column("left_isr", _INTS, "the brokers that left the ISR", heading="Who left"),
     Column("joined_isr", _INTS, "the brokers that joined the ISR", heading="Who joined"),
-    Column("left", pa.int64(), "how many brokers left the ISR", heading="Left it"),
-    Column("joined", pa.int64(), "how many brokers joined the ISR", heading="Joined it"),
+    Column("left", pa.int64(), "how many brokers left the ISR", heading="Left ISR"),
+    Column("joined", pa.int64(), "how many brokers joined the ISR", heading="Joined ISR"),
     _VIEW["is_committed"],
 )
 

@@ -63,7 +63,7 @@ COLUMNS = (
     Column("entity", pa.list_(pa.string()), (
         "the entity to which the quota applies: user=alice, client-id=etl; an entry that ends "
         "with = means the default for this entity type"
-    ), heading="Of", is_about=True),
+    ), heading="Entity", is_about=True),
     *VIEW_COLUMNS[1:],
 )  # fmt: skip
 

@@ -49,7 +49,7 @@ COLUMNS: Final = (
     Column("most_opened_per_minute", pa.int64(), (
         "the highest number of connections that were opened in one minute"
     ),
-           heading="Most per minute"),
+           heading="Peak per minute"),
     Column(
         "short_lived", pa.int64(),
            "connections that were closed within 10 seconds after they were opened"
@@ -81,7 +81,7 @@ COLUMNS: Final = (
     Column(
         "closed_unanswered", pa.int64(),
            "connections that the broker closed although a request was still unanswered"
-    , heading="Unanswered then"),
+    , heading="Closed unanswered"),
     Column("reauthentications", pa.int64(), "repeated SASL handshakes on connections that were "
            "already authenticated (KIP-368)",
            heading="Reauthentications"),

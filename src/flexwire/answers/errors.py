@@ -53,7 +53,7 @@ COLUMNS: Final = (
            heading="Error", is_about=True),
     Column(
         "is_retriable", pa.bool_(), "whether a retry may succeed", "if the error code has no name"
-    , heading="Worth a retry"),
+    , heading="Retriable"),
     Column("field", pa.string(),
            'the field that contains the error code, for example '
            '"topics[].partitions[].error_code"'),

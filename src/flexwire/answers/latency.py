@@ -62,7 +62,7 @@ COLUMNS: Final = (
     Column("responses", pa.int64(), "the number of responses", heading="Responses"),
     Column("p50_us", pa.int64(),
            "the median latency in microseconds: half of the requests took at most this time",
-           heading="Half within"),
+           heading="Median"),
     *(
         Column(f"p{percent}_us", pa.int64(), f"{percent}% of the requests took at most this "
                "time",
@@ -73,15 +73,15 @@ COLUMNS: Final = (
     ),
     Column("max_us", pa.int64(), "the latency of the slowest request", heading="Slowest"),
     Column("slowest_connection", pa.string(), "the connection of the slowest response",
-           heading="Its connection"),
+           heading="Slowest connection"),
     Column("slowest_frame_index", pa.int64(), "the frame_index of this response",
-           heading="Its frame"),
+           heading="Slowest frame"),
     Column("slowest_time", MOMENT, "when the slowest response was captured"),
     Column("throttled", pa.int64(), "how many of the requests waited because the broker had "
            "throttled the client on their connection", heading="Throttled"),
     Column("throttled_us", pa.int64(),
            "how long these requests waited in total; no latency in this table includes this time",
-           heading="Waited for that"),
+           heading="Throttled for"),
     Column("pipelined", pa.int64(), (
         "how many of these requests were sent before the throttled response arrived; their latency "
         "includes the wait until this response"

@@ -77,7 +77,7 @@ COLUMNS: Final = (
     Column("redelivered_share", pa.float64(),
            "the share of acquired offsets that had been delivered before",
            "if no offset was acquired",
-           heading="Of these"),
+           heading="Share redelivered"),
     Column("most_deliveries", pa.int32(),
            "the highest number of deliveries of one offset, including the current delivery",
            "if no offset was acquired", heading="Most deliveries"),

@@ -43,11 +43,11 @@ COLUMNS = (
            heading="Lag"),
     Column("done", pa.int64(), "how many offsets after the start offset have been processed",
            "if the log does not contain this number, as before Kafka 4.2",
-           heading="Done after start"),
+           heading="Processed after start"),
     Column("deliveries", pa.int32(),
            "the highest number of deliveries of any batch at or after the start offset",
            "if there are no batches",
-           heading="Deliveries, at most"),
+           heading="Most deliveries"),
     Column("batches", pa.int64(), "the batches at or after the start offset; all records of a "
            "batch have the same state",
            "if the value is unknown", heading="Batches"),

@@ -75,7 +75,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("messages", pa.int64(), "the number of messages with the field", heading="Messages"),
     Column("message_share", pa.float64(),
            "these messages as a share of all messages of this kind and software",
-           heading="Of these"),
+           heading="Share of messages"),
     Column("times", pa.int64(),
            "the number of times that the field occurs: once for each structure"),
     Column("bytes", pa.int64(), "the bytes of its values",
@@ -83,7 +83,7 @@ COLUMNS: tuple[Column, ...] = (
            heading="Bytes"),
     Column("byte_share", pa.float64(),
            "these bytes as a share of all bytes of the messages with the field",
-           "if ``bytes`` is null", heading="Of the messages"),
+           "if ``bytes`` is null", heading="Share of bytes"),
     Column("message_bytes", pa.int64(), "the total bytes of the messages with the field"),
     Column("versions", pa.list_(pa.int32()), "the versions of these messages, in ascending order"),
 )  # fmt: skip

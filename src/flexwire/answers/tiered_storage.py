@@ -31,7 +31,7 @@ COLUMNS = (
     Column("bytes", pa.int64(), "the bytes of these segments", heading="Bytes"),
     Column("copying", pa.int64(), "segments whose copy had begun but had not finished",
            heading="Copies begun"),
-    Column("copying_bytes", pa.int64(), "the bytes of these segments", heading="Their bytes"),
+    Column("copying_bytes", pa.int64(), "the bytes of these segments", heading="Bytes of copies"),
     Column("deleting", pa.int64(), "segments whose deletion had begun but had not finished",
            heading="Deletions begun"),
     Column("unknown", pa.int64(), (

@@ -36,7 +36,7 @@ def cluster_table(facts: Facts) -> ReportTable:
     columns = (
         ReportColumn("Gate", "text", "what was checked, and for which release"),
         ReportColumn("Verdict", "verdict"),
-        ReportColumn("Of", "text", "the configuration or feature"),
+        ReportColumn("Subject", "text", "the configuration or feature"),
         ReportColumn("Remedy", "reason"),
         ReportColumn("Why", "reason"),
         ReportColumn("Names", "text", "the affected topics, brokers or APIs"),

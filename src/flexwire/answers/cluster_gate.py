@@ -32,11 +32,13 @@ _TEXT: Final = pa.string()
 COLUMNS = (
     Column("gravity", pa.int32(), "the rank of the verdict; 0 is the most serious"),
     Column("gate", _TEXT, "the condition that was checked", heading="Gate", is_about=True),
-    Column("subject", _TEXT, "the configuration, feature or topic",
-           heading="Subject", is_about=True),
+    Column(
+        "subject", _TEXT, "the configuration, feature or topic", heading="Subject", is_about=True
+    ),
     Column("verdict", _TEXT, "the verdict, in the words of the audit", heading="Verdict"),
-    Column("releases", pa.list_(_TEXT), "the releases to which the verdict applies",
-           heading="Releases"),
+    Column(
+        "releases", pa.list_(_TEXT), "the releases to which the verdict applies", heading="Releases"
+    ),
     Column("evidence", _TEXT, "the rule that led to the verdict"),
     Column(
         "reason",

@@ -115,7 +115,7 @@ def _with(cut: DataFrame, counted: DataFrame, side: str, name: str) -> DataFrame
 
 
 def boundary_notes(tables: AnalysisTables) -> tuple[str, ...]:
-    """Return a sentence about the cuts between analyses, or nothing if there are none."""
+    """Return a sentence about the cuts between analyses, or nothing if there were no cuts."""
     if ANALYSIS not in tables.connections.columns:
         return ()
     # Usually nothing was cut. In that case no frames are read.

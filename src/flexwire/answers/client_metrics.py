@@ -124,7 +124,7 @@ def metric_points(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _points(tables: AnalysisTables) -> DataFrame | None:
-    """Return the points with the instance id of their push, or, without an id, the connection."""
+    """Return the points with the instance id of their push, or else with the connection."""
     table = tables.message(PUSHES)
     if table is None:
         return None

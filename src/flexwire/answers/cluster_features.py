@@ -35,7 +35,7 @@ READS: Final = {LEVEL: ("name", "feature_level"), REMOVED: ("name",)}
 
 
 def features(state: ClusterState) -> DataFrame:
-    """Return a row for each level that a feature has, or had since the state's snapshot."""
+    """Return a row for each level that a feature has had since the state's snapshot."""
     rows = state.typed(READS).select(
         *RECORD,
         F.coalesce(f"{LEVEL}.name", f"{REMOVED}.name").alias("feature"),

@@ -1,4 +1,4 @@
-"""Which groups can move to the consumer protocol, and what prevents it."""
+"""Which groups can move to the consumer protocol, and what prevents others from moving."""
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ def _with_software(
     joined: dict[str, Any],
     **traits: Any,
 ) -> DataFrame:
-    """Add the software that the connection's client named to the traits of requests.
+    """Add the software name that the connection's client sent to the traits of requests.
 
     ``joined`` are the other fields of a member.
     """
@@ -344,7 +344,7 @@ def _judge(
 
 
 def judgement_columns(judgement: GroupJudgement) -> dict[str, str | None]:
-    """Return the columns of a judgement, with null in place of empty strings."""
+    """Return the columns of a judgement, with nulls instead of empty strings."""
     return {name: text or None for name, text in judgement._asdict().items()}
 
 

@@ -1,8 +1,8 @@
 """The committed offsets of groups, for each partition.
 
 ``kafka-consumer-groups --reset-offsets --from-file`` reads lines of group, topic, partition and
-offset, without a header (KIP-122, KIP-175). The tool ends with status 0 even if something fails, so
-a line that it cannot use would go unnoticed.
+offset, without a header (KIP-122, KIP-175). The tool exits with status 0 even if something fails,
+so a line that it cannot use would go unnoticed.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def _of_events(group_events: DataFrame) -> DataFrame:
 
 
 def _message_tables() -> list[str]:
-    """Return the tables that the events of a day are in."""
+    """Return the tables that contain the events of a day."""
     apis = (*CLASSIC_APIS, *PROTOCOLS.values())
     messages = (f"{api}{direction}" for api in apis for direction in ("Request", "Response"))
     return [FRAMES, *(f"{MESSAGES}/{message}" for message in messages)]

@@ -1,4 +1,4 @@
-"""Record headers: which keys records have, how large the values are, and how to read the values."""
+"""Record headers: which keys records contain, how large their values are, and how to read them."""
 
 from __future__ import annotations
 

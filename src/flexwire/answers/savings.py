@@ -1,6 +1,6 @@
 """The bytes that another codec, level or batch size would save in the log segments of topics.
 
-When flexwire reads logs, it writes a sample of each topic's batches again with each combination of
+When flexwire reads logs, it rewrites a sample of each topic's batches with each combination of
 codec, level and batch size. This answer adds up the results and estimates nothing else. A
 combination without a large enough sample has no row.
 """

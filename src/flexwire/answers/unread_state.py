@@ -1,4 +1,4 @@
-"""The records of internal topics that do not decode, and that therefore belong to no state."""
+"""The internal-topic records that cannot be decoded, and that therefore belong to no state."""
 
 from __future__ import annotations
 

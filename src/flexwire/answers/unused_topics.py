@@ -130,7 +130,7 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
 
 
 def _software(topic: SparkColumn) -> SparkColumn:
-    """Return the software that owns a topic, or null if the topic's name does not show it."""
+    """Return the software that owns a topic, or null if the topic's name does not indicate it."""
     software = F.lit(None).cast("string")
     for topic_kind in reversed(SOFTWARE_TOPICS):
         software = F.when(
@@ -149,7 +149,7 @@ def _fetched(tables: AnalysisTables, logs: InternalLogs) -> DataFrame:
 
 
 def _compacted_topics(logs: InternalLogs) -> DataFrame:
-    """Return the topics whose own configuration makes them compacted."""
+    """Return the topics that are compacted according to their own configuration."""
     state = _state(logs)
     if state is None:
         return logs.topic_names().select("topic", F.lit(False).alias("is_compacted")).where("false")

@@ -1,4 +1,4 @@
-"""Show an answer as lines of text that fit a terminal, in the units of the report."""
+"""Format an answer as lines of text that fit a terminal, in the units of the report."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def lines(
 ) -> tuple[list[str], list[str]]:
     """Return a line of headings, a line for each row, and the headings that were left out.
 
-    Values have the form of `AnswerFacts.shown`. No line is longer than `WIDTH`: first texts are
-    cut, and then columns are left out, starting with the last one. Columns that identify a row are
-    left out last.
+    Values have the form of `AnswerFacts.shown`. No line is longer than `WIDTH`: first long values
+    are cut, and then columns are left out, starting with the last one. Columns that identify a row
+    are left out last.
     """
     cells = [
         [printable(cell(row[place], column.kind).text) for row in rows]
@@ -69,7 +69,7 @@ def _least(
 
 
 def _narrowest(values: Sequence[str], column: ShownColumn) -> int:
-    """Return the smallest width of a column. Texts may be cut, but headings may not."""
+    """Return the smallest width of a column. Values may be cut, but headings may not."""
     widest = _widest(values)
     return min(widest, max(_SHORTEST, len(column.heading))) if _is_text(column) else widest
 

@@ -325,7 +325,7 @@ def _cut(word: str) -> str:
 
 
 def _moves(answer: AnswerFacts) -> bool:
-    """Return whether the picture is over time. Values of a single time are drawn by row."""
+    """Return whether the picture is over time. Values from a single moment are drawn by row."""
     picture = answer.picture
     return (
         picture is not None and picture.over is not None and len(answer.moments) >= _LEAST_MOMENTS

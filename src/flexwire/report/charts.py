@@ -1,8 +1,8 @@
 """Draw facts as pictures: SVG that needs no network, in one size for laptops and one for phones.
 
-The place of every label is computed here, so a picture does not depend on the fonts of the machine
-that makes it. The colors in all pictures are keys of `INK`. The style sheet defines their values
-for light and dark screens and for paper.
+The position of every label is computed here, so a picture does not depend on the fonts of the
+machine that makes it. The colors in all pictures are keys of `INK`. The style sheet defines their
+values for light and dark screens and for paper.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A named bar with one to four stacked parts, and a text at its end."""
+    """A named bar with one to four stacked parts, and a label at its end."""
 
     label: str
     parts: tuple[float, ...]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def clients(facts: Facts) -> int:
     """Return the number of clients on the page.
 
-    This is the audit's number if the audit judges all clients.
+    If the audit judges all clients, this is the audit's number of clients.
     """
     judged = _parties(facts, "client")
     return facts.totals.clients if judged is None else len(judged)
@@ -33,7 +33,7 @@ def _parties(facts: Facts, *roles: str) -> dict[object, int] | None:
 
 
 def about_clients(facts: Facts) -> list[str]:
-    """Return why sums in the table of clients differ from the numbers at the top of the page."""
+    """Explain why sums in the table of clients differ from the numbers at the top of the page."""
     sentences = []
     rows = len(facts.clients) + facts.left_out.get("clients", 0)
     if facts.clients and rows != clients(facts):

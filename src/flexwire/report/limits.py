@@ -1,8 +1,8 @@
-"""Limit the size of facts, whatever a capture contains: keep the most important entries.
+"""Limit the size of facts, regardless of the capture: keep the most important entries.
 
-Clients choose their own names, and also names of topics and header keys. Each list keeps the rows
-that the page would show first, and counts the others. The page itself is made from all facts. If a
-page is made again from limited facts, the page counts the rows that are missing from these facts.
+Clients choose their own names, topic names and header keys. Each list keeps the rows that the page
+would show first, and counts the others. The page itself is made from all facts. If a page is made
+again from limited facts, the page counts the rows that are missing from these facts.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FIRST: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 def bounded(facts: Facts) -> Facts:
-    """Return facts with lists of limited length. ``left_out`` counts the omitted items."""
+    """Return the facts with lists of limited length. ``left_out`` counts the omitted items."""
     bounds: dict[str, Any] = {}
     left_out = dict(facts.left_out)
     for name, most in MOST.items():

@@ -1,4 +1,4 @@
-"""The facts as tables: sorted rows, formatted numbers, and a count of rows that do not fit."""
+"""The facts as tables: sorted rows, formatted numbers, and a count of the omitted rows."""
 
 from __future__ import annotations
 
@@ -127,13 +127,13 @@ def latency(value: float) -> ReportCell:
 
 
 def text(value: str, note: str = "") -> ReportCell:
-    """Return the cell for a foreign text, cut to fit the page, with a longer part as its title."""
+    """Return the cell for external text, cut to fit the page, with a longer part as its title."""
     short = units.shorten(value, 60)
     return ReportCell(short, units.shorten(value, TITLE_LIMIT) if short != value else "", note=note)
 
 
 def versions(numbers: tuple[int, ...]) -> ReportCell:
-    """Return the cell for API versions, with runs joined.
+    """Return the cell for API versions, with consecutive versions merged.
 
     The cell is sorted by the lowest version.
     """

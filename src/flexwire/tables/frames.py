@@ -1,7 +1,7 @@
 """The rows of the tables of frames, connections and packets.
 
 ``outcome`` is "decoded", "lenient" (the body breaks its spec, as ``error`` says, but Kafka's Java
-reads it), "failed", or the kind of the frame if the frame has no body to decode.
+code reads it), "failed", or the kind of the frame if it contains no body to decode.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def frame_rows(
 def _of_bodies(
     paired: pa.RecordBatch, outcomes: pa.RecordBatch, place: Words
 ) -> dict[str, pa.Array]:
-    """Return the columns that depend on the body or, without a body, on header and framing."""
+    """Return the columns that depend on the body or, without a body, on the header and framing."""
     has_body = place >= 0
     if has_body.all() and outcomes["error"].null_count == len(outcomes):
         return _all_decoded(outcomes, place)
@@ -148,7 +148,7 @@ def _of_bodies(
 
 
 def _all_decoded(outcomes: pa.RecordBatch, place: Words) -> dict[str, pa.Array]:
-    """Return the same columns for the usual case, in which the body of every frame decoded."""
+    """Return the same columns for the usual case: the body of every frame was decoded."""
     body_columns = outcomes.select([name for name in OF_BODY if name != "bytes"]).take(
         pa.array(place)
     )
@@ -189,7 +189,7 @@ def connection_parties(
 
 
 def ends_of(connection: str) -> tuple[str, str]:
-    """Return the client's end and the broker's end of a connection, from its name."""
+    """Return the client's and the broker's endpoint of a connection, from its name."""
     match = _CONNECTION.fullmatch(connection)
     return (match[1], match[2]) if match else ("", "")
 
@@ -234,7 +234,7 @@ _OF_RECORDS = {where.message: where for where in RECORDS_FIELDS}
 
 
 class TableRows:
-    """Build the rows of paired frames, batch after batch."""
+    """Build the rows of paired frames, batch by batch."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The memory that inflated batches take, and the allowance of a task.
+"""The memory that decompressed batches occupy, and how much a task may use.
 
 The measure depends only on rows of the table of records. For the measure, it therefore does not
 matter which code made these rows, in which order, or how the rows of a batch are divided.
@@ -119,7 +119,7 @@ def digested_bytes(digests: Mapping[str, Words]) -> int:
 
 
 def beyond(rows: Rows) -> int:
-    """Return how many rows are batches that exceed a limit when inflated, by their ``error``."""
+    """Count the rows that are batches whose ``error`` says that they inflate beyond a limit."""
     facts, _, counts = _runs(rows)
     if facts["error"].null_count == len(facts):
         return 0

@@ -1,9 +1,9 @@
 """The columns that identify a connection and a frame, for every join, group and window.
 
-Connections are named after their ends, and the frames of each connection are numbered from 0. The
-values of these columns therefore repeat in another analysis. A table that grows contains the rows
-of several analyses, so its column ``analysis`` is a part of each key. A table of one analysis has
-no such column.
+Connections are named after their endpoints, and the frames of each connection are numbered from 0.
+The values of these columns therefore repeat in another analysis. A table that grows contains the
+rows of several analyses, so its column ``analysis`` is a part of each key. A table of one analysis
+has no such column.
 """
 
 from __future__ import annotations

@@ -43,11 +43,11 @@ Ask = Callable[["AnalysisTables"], DataFrame]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaySums:
-    """How the result of an answer is added up from daily sums.
+    """How the result of an answer is computed from daily sums.
 
     Attributes:
-        version: increases when ``part`` counts differently than before. Older stored sums are then
-            not used.
+        version: increases whenever ``part`` starts to count differently. Older stored sums are then
+            ignored.
         tables: the function that returns the names of the tables that ``part`` reads. Each of these
             tables is partitioned by day.
         columns: the columns of the sums; the first is ``day``.

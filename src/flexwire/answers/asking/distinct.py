@@ -1,10 +1,10 @@
 """Counts of distinct values, from hashes. Merged parts give the same count as all rows together.
 
-A sketch is the list of the `MOST` smallest different hashes of some values. However the values are
-divided into parts, the parts together have the same smallest hashes, so the estimate does not
-depend on the division. Up to `MOST` - 1 different values the estimate is exact, unless two values
-have the same 64-bit hash. Beyond that, the largest hash in the sketch shows how densely the hashes
-lie. The standard error is then 1 / sqrt(`MOST` - 2), about 3 %.
+A sketch is the list of the `MOST` smallest different hashes of some values. Regardless of how the
+values are divided into parts, the parts together contain the same smallest hashes, so the estimate
+does not depend on the division. Up to `MOST` - 1 different values the estimate is exact, unless two
+values have the same 64-bit hash. Beyond that, the largest hash in the sketch shows how densely the
+hashes lie. The standard error is then 1 / sqrt(`MOST` - 2), about 3 %.
 """
 
 from __future__ import annotations

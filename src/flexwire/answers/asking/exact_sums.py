@@ -1,4 +1,4 @@
-"""Exact sums of doubles, as strings, which do not depend on how the numbers are ordered or divided.
+"""Exact sums of doubles, as strings. They do not depend on how the numbers are ordered or split.
 
 A sum of doubles is rounded after each addition. The total of daily sums would therefore differ from
 the sum of all rows in its last digits. An exact sum is a fraction ("3/8"), or "nan", "inf" or

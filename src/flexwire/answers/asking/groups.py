@@ -314,7 +314,7 @@ def _told_filters() -> dict[str, ExchangeFilter]:
 
 
 def _has_no_error(tables: AnalysisTables, api_name: str) -> bool:
-    """Return whether it is known that the responses of an API have no error."""
+    """Return whether it is known that no response of an API contains an error."""
     message = f"{api_name}Response"
     codes = [("body", *place.path) for place in error_places(message)]
     return tables.hold_only(message, codes, NO_ERROR)
@@ -326,7 +326,7 @@ def _has_partition_error() -> Column:
 
 
 def with_history(events: DataFrame) -> DataFrame:
-    """Add to events the known facts about their member and the generations before and after."""
+    """Add to events the known facts about their member and about the adjacent generations."""
     is_join = F.col("kind") == JOIN_EVENT
     of_member = Window.partitionBy(*GROUP, "member_id").orderBy("asked")
     before = of_member.rowsBetween(Window.unboundedPreceding, -1)

@@ -282,7 +282,7 @@ def internal_topics(files: Sequence[InputFile]) -> frozenset[str]:
 
 
 def check_moment(as_of: AsOf, files: Sequence[InputFile]) -> None:
-    """Raise an error if a moment is given but no file is a log of an internal topic.
+    """Raise an error if a moment is given but no file belongs to the log of an internal topic.
 
     Raises `CaptureError` for the offset of a partition whose log is missing.
     """

@@ -389,8 +389,8 @@ def kafka_error_name(code: Column | str) -> Column:
     """Return the name of an error code, such as "NOT_COORDINATOR" for 16.
 
     Args:
-        code: error codes, such as ``body.error_code`` of the message tables. A null, or a code that
-        Kafka 4.4 lacks, returns null.
+        code: error codes, such as ``body.error_code`` of the message tables. The result is
+        null for a null, and for a code that Kafka 4.4 does not define.
     """
     return _of_code({number: f"'{name}'" for number, name in ERROR_NAMES.items()}, code)
 

@@ -1,7 +1,7 @@
 """Choose answers, compute them for an analysis, and turn the rows into a table, CSV and facts.
 
-Spark groups rows, so an answer usually has few rows. If an answer has many rows, the driver gets
-only a limited number of them, and counts the others.
+Spark groups rows, so an answer usually has few rows. If an answer has many rows, the driver
+receives only a limited number of them, and counts the others.
 """
 
 from __future__ import annotations

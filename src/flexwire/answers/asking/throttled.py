@@ -1,6 +1,6 @@
 """Throttled responses, and the later requests that waited because of the throttling.
 
-A broker that throttles a client responds immediately, and tells the client a throttle time. The
+A broker that throttles a client responds immediately, and sends the client a throttle time. The
 broker reads nothing from the connection until that time is over (KIP-219, Kafka 2.0). The response
 therefore has a normal latency. If the client does not wait, its next request waits instead.
 
@@ -84,7 +84,7 @@ def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
 
 
 def paused_responses(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
-    """Return the responses of throttled connections, and how long the pauses of each day are.
+    """Return the responses of throttled connections, and the lengths of the pauses on each day.
 
     ``throttled`` are the rows of `throttles`. The result is for `waits_of_days` and
     `pauses_for_later`.

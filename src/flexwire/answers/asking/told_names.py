@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def told_names(tables: AnalysisTables) -> DataFrame | None:
     """Return each ``topic_id`` with its name ``told``, from all times; None if there are no names.
 
-    If an id has two names, the name that sorts last is used.
+    If an id has two names, the last one in sort order is used.
     """
     if tables.told is not None:
         return tables.told()

@@ -1,4 +1,4 @@
-"""The partitions of a cluster: their leaders, replicas and ISRs, and the history of these."""
+"""The partitions of a cluster: their leaders, replicas and ISRs, and how these changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commits of groups, their lag, and topics without commits."""
+"""The commits of groups, the lag of groups, and topics without commits."""
 
 from __future__ import annotations
 

@@ -319,8 +319,7 @@ def _read_all(  # noqa: C901, PLR0912, PLR0915 - one loop without calls: see the
         if n & 1 or n >> 1 > end - p:
             raise _wrong_length("record", n, end - p, p)
         stop = p + (n >> 1)
-        # The attributes of the record. None of the bits has a meaning yet, and Kafka ignores them
-        # all.
+        # The attributes of the record. No bit has a meaning yet, and Kafka ignores all of them.
         p += 1
         timestamp = data[p]
         if timestamp < 128:

@@ -2,7 +2,7 @@
 
 ``python -m tools.kdc DIRECTORY`` prints the KDC's address when the KDC listens, and stops the KDC
 at the end of standard input. Its output goes to ``DIRECTORY/kdc.log``, and its database is in
-``DIRECTORY`` too. The machine's own Kerberos is neither read nor changed.
+``DIRECTORY`` too. The machine's own Kerberos configuration is neither read nor changed.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ VALUES = ["-1", "=1+1", 'say "hi", now', "a\r\nb", "a\rb", "\n", "", " x "]
 VALUES += ["Größe 日本語 \U0001f600", SOME, IN_UTF8]
 ROWS = pa.table({"client_id": VALUES, 'a "name", of\r\ntwo lines': range(len(VALUES))})
 
-# These rows have only the first of the columns that a person sees.
+# These rows fill only the first of the displayed columns.
 TOLD = replace(TALKERS, shown=("client_id",))
 
 

@@ -91,7 +91,7 @@ def environment(site: Path) -> dict[str, str]:
 
 
 def runner(python: Interpreter, site: Path) -> Callable[..., str]:
-    """Return a function that runs commands in an interpreter, with the packages in a directory."""
+    """Return a function that runs an interpreter that can import the packages in a directory."""
 
     def run(*words: str | Path) -> str:
         done = subprocess.run(

@@ -316,7 +316,7 @@ class _EncoderEmitter(Emitter):
     # The code below writes tagged fields.
 
     def _tagged_fields(self, schema: Schema, fixed: list[_Fixed]) -> None:
-        """Write the preceding values of fixed width, and then the tagged fields."""
+        """Write the preceding fixed-width values, and then the tagged fields."""
         if schema.tagged:
             self.line("known = {}")
         for tag, field in schema.tagged.items():

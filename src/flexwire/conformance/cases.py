@@ -133,7 +133,7 @@ class Asking:
 
     ``release`` is the release whose layouts are used. The broker is compared with this release.
     ``apis`` contains the api keys to test, or is None for all APIs. With ``hostile``, requests that
-    no client sends are also sent. ``own`` is the name of the topic, the groups and the
+    no client sends are also sent. ``own`` is the common name of the topic, the groups and the
     transactional id that requests may create and change. If ``own`` is "", requests only read.
     With ``disposable``, requests may change the whole cluster.
     """

@@ -168,7 +168,7 @@ _SHOWN: Final = 50
 
 @dataclass(slots=True)
 class _LineCounts:
-    """The numbers of lines in each file that a task read, and of lines that it did not use."""
+    """For each file that a task read: the number of lines, and how many it did not use."""
 
     requests: RequestLogCounts = field(default_factory=RequestLogCounts)
     lines: Counter[str] = field(default_factory=Counter)

@@ -1,4 +1,4 @@
-"""Find selected fields in the bytes of a message, without objects for other fields.
+"""Find selected fields in the bytes of a message, and create no objects for other fields.
 
 A proxy needs the addresses in a response of 10 MB, but must not block for a second to decode the
 whole response. The message is therefore walked: values that were not requested are skipped by their

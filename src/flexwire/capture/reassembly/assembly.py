@@ -244,7 +244,7 @@ class FrameAssembler:
     def hand_off(self) -> Handoff | None:
         """Return the state of the connection if its bytes are in order, for the fast path.
 
-        Returns None for a connection that is not Kafka but has frames, and if other connections are
+        Returns None if the connection is not Kafka but has frames, or if other connections are
         open. See `flexwire.capture.reassembly.streams`.
         """
         if not self._open:

@@ -98,7 +98,7 @@ class _Reach:
 
 
 class Course:
-    """The course of a connection, according to the segments so far."""
+    """The state of a connection, as far as the segments read so far show it."""
 
     def __init__(self, segment: Segment) -> None:
         self.is_reset = False

@@ -193,7 +193,7 @@ def open_table(directory: OutputDirectory) -> DeltaTable | None:
 
 
 def make_private(directory: OutputDirectory) -> None:
-    """Make the directory of a table with access for its owner only, unlike deltalake."""
+    """Create a table's directory that only its owner can access; deltalake would not restrict it."""
     if directory.path is not None:
         make_private_directory(directory.path)
 

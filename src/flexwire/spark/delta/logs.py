@@ -193,7 +193,7 @@ def open_table(directory: OutputDirectory) -> DeltaTable | None:
 
 
 def make_private(directory: OutputDirectory) -> None:
-    """Create a table's directory that only its owner can access; deltalake would not restrict it."""
+    """Create a table's directory that only its owner can access. deltalake sets no such limit."""
     if directory.path is not None:
         make_private_directory(directory.path)
 

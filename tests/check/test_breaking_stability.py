@@ -112,7 +112,6 @@ NEIGHBORS = [*pairwise(RELEASES), (RELEASES[0], RELEASES[-1])]
 PAIRS = {"neighbors": NEIGHBORS, "all": [*combinations(RELEASES, 2)]}
 
 
-@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("pairs", ["neighbors", *in_make_long("all")])
 def test_kafka_s_own_history_has_the_findings_seen_by_hand_and_no_others(pairs: str) -> None:

@@ -463,7 +463,7 @@ def test_columns_that_are_missing_or_of_a_near_type_have_their_meaning() -> None
     [
         ({"offset": [1, None]}, "offset", "row 1 is null"),
         ({"offset": [0, 2**40]}, "offset", "differs by more than 32 bits"),
-        ({"offset": [5, 4]}, "last_offset", "expected the base offset"),
+        ({"offset": [5, 4]}, "last_offset", "expected the base offset 5 plus 0 to"),
         ({"timestamp": [-(2**62), 2**63 - 1]}, "timestamp", "differs by more than 64 bits"),
         ({"value": [1.5, 2.5]}, "value", "cannot convert double to binary"),
         ({"headers": [[(None, b"x")], []]}, "headers", "expected bytes"),

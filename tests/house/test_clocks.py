@@ -46,7 +46,6 @@ def hurries(text: str) -> Iterator[str]:
                     yield f"{node.func.attr}(timeout={seconds})"
 
 
-@pytest.mark.long
 @pytest.mark.slow
 def test_no_test_hurries() -> None:
     found = {

@@ -114,7 +114,6 @@ def pytest_configure(config):
 """
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "how", ["killed", *in_make_long(*(one for one in LOSSES if one != "killed"))]
 )

@@ -24,7 +24,6 @@ def homes(package: Path) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.long
 @pytest.mark.slow
 def test_no_two_public_classes_have_one_name() -> None:
     shared = {name: files for name, files in homes(PACKAGE).items() if len(files) > 1}

@@ -147,7 +147,6 @@ def is_marked_function(node: ast.AST) -> bool:
     return any(map(is_marked, getattr(node, "decorator_list", ())))
 
 
-@pytest.mark.long
 @pytest.mark.slow
 def test_what_changes_its_process_has_one_of_its_own() -> None:
     found = {

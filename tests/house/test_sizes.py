@@ -32,7 +32,6 @@ def long_functions(source: str) -> list[str]:
     ]
 
 
-@pytest.mark.long
 @pytest.mark.slow
 @each("path", FILES)
 def test_a_file_and_its_functions_fit_in_a_head(path: Path) -> None:

@@ -123,7 +123,7 @@ DANGEROUS = [
         "ConsumerGroupHeartbeat",
         1,
         {"groupId": "g"},
-        "classic group with that name will be converted",
+        "a classic group with that name will be converted",
     ),
     ("ConsumerGroupHeartbeat", 1, {"groupId": "g", "memberEpoch": 4}, ""),
     ("ShareGroupHeartbeat", 1, {"groupId": "g"}, "joins the group"),

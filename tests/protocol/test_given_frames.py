@@ -83,7 +83,6 @@ def _ends(api_key: int) -> tuple[int, int]:
     return min(versions), max(versions)
 
 
-@pytest.mark.long
 @pytest.mark.slow
 @each("api_key", lambda: sorted({one.key for one in frames()}), parts=5)
 def test_every_prefix_of_a_frame_is_said_to_be_cut_off_with_the_right_numbers(api_key: int) -> None:

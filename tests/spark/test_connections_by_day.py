@@ -86,8 +86,7 @@ def total(told: Told, groups: int, spark: SparkSession, **later: Any) -> list[An
     return list(sums.total(spark.createDataFrame(found), tables).toArrow().to_pylist())
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("groups", [2, 5])
+@pytest.mark.parametrize("groups", [2, pytest.param(5, marks=pytest.mark.long)])
 def test_the_sums_of_days_say_what_all_rows_say(spark: SparkSession, groups: int) -> None:
     for search in range(times(1)):
         told = made(search)

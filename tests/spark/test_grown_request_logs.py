@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables, Answer
     from flexwire.spark.analyze import Analysis
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.spark
 
 OF_TRAFFIC = [one for one in ANSWERS if not one.asks and not one.of_logs]
 FEW = {"chargeback", "latency", "connections", "topic_readers"}

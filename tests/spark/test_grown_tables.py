@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import AnalysisTables, Answer
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]
+pytestmark = pytest.mark.spark
 
 # The time between captures, which is shorter than the time spans of the answers.
 STEP_US = 1_000_000

@@ -47,7 +47,7 @@ def total(told: Told, found: pa.Table, spark: SparkSession) -> list[Any]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("groups", [2, pytest.param(5, marks=pytest.mark.long)])
+@pytest.mark.parametrize("groups", [2, 5])
 def test_the_sums_of_days_say_what_all_rows_say(spark: SparkSession, groups: int) -> None:
     """Neighboring days are read separately."""
     for search in range(times(1)):
@@ -65,7 +65,6 @@ def test_the_sums_of_days_say_what_all_rows_say(spark: SparkSession, groups: int
         assert 0 < sum(row["asked"] is not None for row in kept) < len(told.frames) / 4
 
 
-@pytest.mark.long
 def test_without_a_throttle_there_is_no_row(spark: SparkSession) -> None:
     told = Told()
     told.exchange(("a", "10.0.0.9:1"), "Produce", 0, 1000, {}, {"throttle_time_ms": 0})

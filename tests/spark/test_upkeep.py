@@ -219,7 +219,6 @@ def test_an_analysis_looks_only_where_its_files_may_be(
     assert read[-1] == 1
 
 
-@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["commit", *in_make_long("put")])
 def test_joining_that_is_killed_loses_nothing(

@@ -268,7 +268,6 @@ def test_what_is_no_state_of_this_release_is_refused(tmp_path: Path) -> None:
 NUMBERS = (0, 1, -1, 4, 2**31 - 1, -(2**31), 2**32, 2**61, 2**63 - 1, -(2**63))
 
 
-@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["STRANGE", *in_make_long("EVERYTHING", "MID_STREAM")])
 def test_a_state_that_somebody_else_wrote_is_refused_or_behaves(name: str, tmp_path: Path) -> None:

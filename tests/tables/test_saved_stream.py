@@ -99,7 +99,6 @@ def _told(caplog: pytest.LogCaptureFixture) -> None:
 FEW = ("EVERYTHING", "ONE_CONNECTION")
 
 
-@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [*FEW, *in_make_long(*(one for one in STREAMED if one not in FEW))]
@@ -112,7 +111,6 @@ def test_killed_at_any_step_a_stream_gives_the_same_rows(
     assert AGAIN not in caplog.text
 
 
-@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["TLS", *in_make_long("EVERYTHING", "LOSSY")])
 def test_bytes_that_may_be_credentials_are_read_again_where_their_files_are(

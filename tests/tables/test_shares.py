@@ -81,7 +81,6 @@ def found_in(asked: AnalysisRequest, make: Make, before: bytes | None = None) ->
 FEW = ("everything", "damaged")
 
 
-@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*FEW, *in_make_long(*(one for one in SHAPES if one not in FEW))])
 def test_shares_find_what_one_task_finds(name: str, tmp_path: Path) -> None:
@@ -100,7 +99,6 @@ def test_shares_find_what_one_task_finds(name: str, tmp_path: Path) -> None:
                 assert_same(got, expected, (seed, how, shares))
 
 
-@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["everything", *in_make_long("hosts", "secured")])
 def test_shares_without_kernels_find_what_one_task_finds(name: str, tmp_path: Path) -> None:
@@ -283,7 +281,6 @@ def forget_times(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FrameTimes, "add", lambda *_: None)
 
 
-@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "plant", [lose_a_key, *in_make_long(count_notes_twice, turn_keys_around, forget_times)]

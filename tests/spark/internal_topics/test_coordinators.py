@@ -111,7 +111,6 @@ def check(log: InternalLog, truths: list[Told]) -> tuple[int, int]:
     return known, len(rows) - known
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("version", [OLD, *in_make_long(NEW)])
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.cluster)])
 def test_commits_at_any_moment_are_those_of_coordinators(

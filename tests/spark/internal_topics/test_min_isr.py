@@ -80,7 +80,6 @@ class Made:
 
 
 # Brokers have their own values if the seed is odd.
-@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, *in_make_long(2)])
 def test_what_holds_is_known_or_said_not_to_be(
     spark: SparkSession, tmp_path: Path, seed: int

@@ -300,8 +300,7 @@ UNKNOWN_SUBSCRIPTION_ID
 TELEMETRY_TOO_LARGE
     A client pushed more bytes of metrics than the broker accepts.
 INVALID_REGISTRATION
-    The controller refuses the broker: its settings, directories or features do not match those of
-    the cluster.
+    The controller refuses the broker: its settings, directories or features do not fit the cluster.
 TRANSACTION_ABORTABLE
     The transaction cannot be completed. The producer aborts the transaction, and can continue with
     the next one.

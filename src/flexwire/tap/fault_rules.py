@@ -155,7 +155,7 @@ class Faults:
 
 
 def parse_fault(text: str) -> Fault:
-    """Parse one fault. The `ArgumentError` for an invalid text names the allowed words.
+    """Parse one fault. Raises `ArgumentError` with the invalid and the allowed words.
 
     >>> fault = parse_fault("EndTxn error=INVALID_TXN_STATE once")
     >>> fault.kind, fault.code, fault.only.apis, fault.often.first

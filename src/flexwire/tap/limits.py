@@ -27,7 +27,8 @@ takes half a second. The other frames wait until the loop has served the other c
 MOST_HELD: Final = 512 * 1024 * 1024
 """The largest number of bytes of incomplete frames that a tap holds for all its connections.
 
-Above this limit, a frame is forwarded, but the capture contains only its header.
+Above this limit, a frame is forwarded, but the capture contains only its beginning
+(`BEGINNING_BYTES` of `flexwire.protocol.frames`).
 """
 MOST_HELD_UNANSWERED: Final = 512 * 1024
 """The limit for each request until a broker has answered a request that is not part of a login.

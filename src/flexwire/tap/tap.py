@@ -97,14 +97,14 @@ class Tap:
     With port 0 in ``listen``, any free port is used. ``out`` is a directory. ``max_bytes`` is the
     size of one capture file, and ``keep`` limits the files of this run in that directory. With
     ``ports``, the listeners for brokers use that range. A file in ``out`` stores the ports, so that
-    the next run uses the same ones. ``sample`` is the share of connections to capture, and ``only``
-    selects some of their frames. Each file records both. ``stamping`` adds tags to the headers of
-    forwarded requests. Comments in the capture contain these tags, next to the client's own bytes.
-    ``rehearsal`` names a release, and clients get the versions of this release instead of the
-    brokers' versions. ``faults`` break requests on purpose. With an empty `FaultPlan`, faults may
-    be added while the tap runs (`add_fault`). With several ``processes``, each process handles some
-    of the clients and writes its own capture files. A script that starts such a tap must be
-    importable by `multiprocessing`.
+    the next run uses the same ones. ``sample`` is the share of connections to capture, each of them
+    completely, and ``only`` selects some of their frames. Each file records both. ``stamping`` adds
+    tags to the headers of forwarded requests. Comments in the capture contain these tags, next to
+    the client's own bytes. ``rehearsal`` names a release, and clients get the versions of this
+    release instead of the brokers' versions. ``faults`` break requests on purpose. With an empty
+    `FaultPlan`, faults may be added while the tap runs (`add_fault`). With several ``processes``,
+    each process handles some of the clients and writes its own capture files. A script that starts
+    such a tap must be importable by `multiprocessing`.
     """
 
     @_takes_options(TapConfig)

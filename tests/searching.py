@@ -30,9 +30,11 @@ def times(few: int) -> int:
 def in_make_long(*values: Any) -> list[Any]:
     """Return parameter values that only `make long` tries.
 
-    `make test` tries one form of each case, and these are further forms.
+    `make test` tries one form of each case, and these are further forms. A tuple has the values of
+    several parameters.
     """
-    return [pytest.param(value, marks=pytest.mark.long) for value in values]
+    several = (value if isinstance(value, tuple) else (value,) for value in values)
+    return [pytest.param(*value, marks=pytest.mark.long) for value in several]
 
 
 def in_parts(parts: int) -> list[Any]:

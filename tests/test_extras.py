@@ -109,6 +109,7 @@ NEED_EXTRAS = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_needs_no_extra_is_imported_without_any() -> None:
     package = ROOT / "src" / "flexwire"

@@ -100,6 +100,7 @@ def test_a_reader_that_closes_the_pipe_is_no_failure_with_a_traceback() -> None:
     assert (done.returncode, done.stderr) == (1, "")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_terminal_shows_the_list_until_it_is_stopped(tmp_path: Path) -> None:
     for file in capture_files("everything"):
@@ -144,6 +145,7 @@ def test_options_that_do_not_go_together_are_refused() -> None:
         assert "--metrics" in str(done.exception)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_metrics_are_served_as_a_capture_grows(tmp_path: Path) -> None:
     one, other = capture_files("everything")[:2]

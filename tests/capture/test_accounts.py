@@ -343,6 +343,7 @@ def captures(draw: st.DrawFn) -> list[Segment]:
     return merged(draw, parts)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(captures())
 def test_every_byte_of_any_connections_at_once_is_in_a_frame_or_counted(
@@ -376,6 +377,7 @@ def whole_connections(
     return segments, found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(st.data())
 def test_of_whole_connections_at_once_every_frame_is_found(data: st.DataObject) -> None:

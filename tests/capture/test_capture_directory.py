@@ -160,6 +160,7 @@ def test_every_frame_is_in_a_file_or_counted_whatever_is_deleted(
     assert kept + finished + writer.lost_frames == 8
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.own_process
 def test_a_file_that_cannot_be_closed_is_counted(tmp_path: Path) -> None:

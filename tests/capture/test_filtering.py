@@ -33,6 +33,7 @@ def part_of(directory: Path, *comments: bytes) -> CapturedPart | None:
         return part_in(file)
 
 
+@pytest.mark.long
 @given(TEXTS, TEXTS, TEXTS)
 def test_what_is_said_is_read(
     tmp_path_factory: pytest.TempPathFactory,

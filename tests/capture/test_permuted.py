@@ -16,6 +16,7 @@ from flexwire.wire.segment_layout import ACK, FIN, MODULUS, SYN
 from tests.capture.columns.test_flows import by_columns
 from tests.capture.test_accounts import assembled
 from tests.capture.traffic import CLIENT, CONNECTION, SERVER, request, response, tcp
+from tests.searching import in_make_long
 
 if TYPE_CHECKING:
     from flexwire.capture.files.packets import Segment
@@ -101,7 +102,7 @@ def assert_whole(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("exchanges", [0, 1, 5, 40])
+@pytest.mark.parametrize("exchanges", [0, 1, 5, *in_make_long(40)])
 def test_one_connection_stays_one_in_any_order(exchanges: int, window: int) -> None:
     for seed in range(4):
         source = random.Random(seed)
@@ -111,7 +112,7 @@ def test_one_connection_stays_one_in_any_order(exchanges: int, window: int) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("exchanges", [1, 20])
+@pytest.mark.parametrize("exchanges", [1, *in_make_long(20)])
 def test_where_ports_are_used_again_the_first_numbers_decide(exchanges: int, window: int) -> None:
     for seed in range(4):
         source = random.Random(seed)

@@ -354,6 +354,7 @@ def test_every_rule_has_a_page_a_category_and_a_case() -> None:
 released = cache(released_editions)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_released_message_is_compatible_with_itself() -> None:
     rules = breaking_rules().values()

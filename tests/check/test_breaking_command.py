@@ -128,6 +128,7 @@ def test_git_revisions_and_ranges_are_compared(run: Callable[..., Result]) -> No
     assert run("HEAD..HEAD:specs").exit_code == 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_releases_of_the_catalog_are_compared(run: Callable[..., Result]) -> None:
     given = ["release:3.7", "--against", "release:3.6.2", "--use", "WIRE", "--format", "json"]

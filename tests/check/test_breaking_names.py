@@ -76,6 +76,7 @@ def renamed(spec: MessageSpec, last: int) -> set[int]:
     }
 
 
+@pytest.mark.long
 @each("spec", {spec.name: spec for spec in SEVERAL}, parts=5)
 def test_a_name_that_lives_on_in_other_versions_is_renamed_in_these(spec: MessageSpec) -> None:
     old = Edition(spec)

@@ -421,6 +421,7 @@ def test_what_is_no_json_is_told_at_its_place(content: bytes, place: tuple[int, 
     assert (one.rule, one.line, one.column) == ("TEXT_NOT_JSON", *place)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_text_full_of_faults_is_told_of_in_part() -> None:
     text = spec(*({"name": f"A{number}", "type": "int8"} for number in range(9999)))

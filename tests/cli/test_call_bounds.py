@@ -51,6 +51,7 @@ class Dense(Answers):
         return response_payload(METADATA, version, body, correlation_id=request.correlation_id)
 
 
+@pytest.mark.long
 def test_a_call_computes_no_longer_than_its_timeout() -> None:
     with answering(Dense(4 * MIB)) as (address, _):
         done = CliRunner().invoke(app, ["call", address, "Metadata", "--timeout", "1"])
@@ -62,6 +63,7 @@ def test_a_call_computes_no_longer_than_its_timeout() -> None:
     )
 
 
+@pytest.mark.long
 def test_a_line_of_requests_computes_no_longer_and_the_next_goes_on(tmp_path: Path) -> None:
     lines = tmp_path / "requests"
     lines.write_text('{"message": "Metadata"}\n{"message": "ListGroups"}\n')

@@ -37,6 +37,7 @@ def _completed(*words: str) -> list[str]:
     return [line.partition(",")[2] for line in ran.stdout.splitlines()]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_commands_messages_releases_and_rules_are_completed() -> None:
     assert _completed("dec") == ["decode"]

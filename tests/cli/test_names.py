@@ -129,6 +129,7 @@ def test_a_slip_is_answered_with_the_nearest_name(
     assert told in ran.err
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("seed", range(3))
 def test_every_name_with_a_letter_less_suggests_that_name(run: Run, seed: int) -> None:

@@ -74,6 +74,7 @@ def test_a_guide_to_specs_of_one_s_own(tmp_path: Path) -> None:
     assert "PingResponse v2" in made["api/Ping.html"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_release_and_files_make_one_guide(tmp_path: Path) -> None:
     path = write(tmp_path, "PingRequest", "request", apiKey=9999)
@@ -85,6 +86,7 @@ def test_a_release_and_files_make_one_guide(tmp_path: Path) -> None:
     assert "PingRequest v0" in made["api/Ping.html"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_bundled_specs_as_files_have_the_same_fields(tmp_path: Path) -> None:
     """The catalog's own specs, given as a user's specs, have the same tables."""
@@ -158,6 +160,7 @@ def test_markdown_is_for_the_bundled_messages(tmp_path: Path) -> None:
     assert "leave out PATH and --capture" in told.output
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_pages_of_an_earlier_run_go_and_files_of_others_stay(tmp_path: Path) -> None:
     write(tmp_path / "specs", "Note", "data")

@@ -216,6 +216,7 @@ def test_what_is_styled_passes_and_what_is_printed_does_not() -> None:
     assert styled(sys.stdout) is sys.stdout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.own_process
 def test_the_log_of_the_tap_shows_addresses_on_one_line_each(

@@ -156,6 +156,7 @@ def test_what_writes_nothing_needs_no_place_to_write(
     assert run.out
 
 
+@pytest.mark.long
 def test_every_command_is_here() -> None:
     here = {" ".join(words) for words, _ in commands(app)} - LEFT_OUT
     tried = {name for name in here for line in (*WRITING, *READING) if line.startswith(f"{name} ")}

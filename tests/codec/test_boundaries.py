@@ -10,6 +10,7 @@ from flexwire.codec import Encoding
 from flexwire.codec.definition import _OUT_OF_THE_ORDINARY
 from flexwire.errors import DecodeError, EncodeError, JsonFormError
 from tests.codec.boundaries import DECODED, ENCODED, REFUSED, Case
+from tests.searching import in_make_long
 
 
 def reference_bytes(case: Case) -> Any:
@@ -68,14 +69,18 @@ def public_value(case: Case) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("executor", [reference_bytes, generated_bytes, public_bytes, json_bytes])
+@pytest.mark.parametrize(
+    "executor", [reference_bytes, generated_bytes, public_bytes, *in_make_long(json_bytes)]
+)
 def test_what_is_written_at_every_boundary(executor: Any) -> None:
     wrong = [str(case) for case in ENCODED if executor(case) != case.raw]
     assert wrong == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("executor", [reference_value, generated_value, public_value])
+@pytest.mark.parametrize(
+    "executor", [generated_value, *in_make_long(reference_value, public_value)]
+)
 def test_what_is_read_at_every_boundary(executor: Any) -> None:
     # These are compared as strings, because NaN is not equal to itself, and 0.0 is equal to -0.0.
     expected = [REFUSED if case.value is REFUSED else case.holder for case in DECODED]

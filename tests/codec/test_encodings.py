@@ -51,6 +51,7 @@ def ends(name: str) -> set[int]:
     return {versions[0], versions[-1], *flexible[:1]}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("name", NAMES, parts=3)
 def test_what_is_encoded_decodes_to_the_same_through_both(name: str) -> None:
@@ -154,6 +155,7 @@ class Lengths:
             self.rest += 16
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("name", NAMES)
 def test_the_drafts_change_flexible_versions_only_and_flexible_the_others_only(name: str) -> None:

@@ -45,6 +45,7 @@ def test_what_is_encoded_decodes_to_the_same_through_both(name: str) -> None:
             assert pickle.loads(pickle.dumps(value)) == value  # noqa: S301 - our own bytes
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("name", NAMES)
 def test_the_default_object_goes_through_every_version(name: str) -> None:

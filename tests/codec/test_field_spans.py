@@ -76,6 +76,7 @@ def messages(
             yield schema, value.encode(version, encoding=encoding)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("name", NAMES)
 def test_skipping_ends_where_reading_ends(name: str) -> None:

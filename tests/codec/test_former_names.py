@@ -21,7 +21,7 @@ def plain(vector: ReleaseVector) -> bool:
     return vector.json is not None and not vector.unknown
 
 
-@pytest.mark.parametrize("asked", [None, "4.0", *in_make_long("3.9", "4.1", "4.4")])
+@pytest.mark.parametrize("asked", [None, *in_make_long("3.9", "4.0", "4.1", "4.4")])
 def test_what_any_release_calls_a_field_is_read_by_every_other(asked: str | None) -> None:
     renamed = 0
     for vector in filter(plain, release_vectors()):

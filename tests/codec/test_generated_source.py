@@ -285,6 +285,7 @@ def test_a_last_field_that_is_cut_is_refused(kind: str, before: list[str]) -> No
             decoded_alike(one, raw[:at] + bytes([raw[at] - 1 & 0xFF]) + raw[at + 1 :], version)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_thousands_of_tagged_fields_compile() -> None:
     many: Any = made([field(f"t{tag}", "int8", tag) for tag in range(5000)], valid="2-2")

@@ -92,6 +92,7 @@ def check_bytes(made: Any, value: Any, version: int, encoding: Encoding) -> None
     assert definition.encode_reference(found, version, encoding) == raw
 
 
+@pytest.mark.long
 @given(message_specs(), SEEDS)
 @law
 def test_what_is_encoded_decodes_to_the_same_in_every_encoding(
@@ -117,6 +118,7 @@ def structures(value: Any, schema: Schema) -> Iterator[Any]:
                     yield from structures(element, inner)
 
 
+@pytest.mark.long
 @given(message_specs(), SEEDS)
 @law
 def test_no_unknown_tagged_field_is_lost_at_any_depth(spec: MessageSpec, seed: int) -> None:
@@ -135,6 +137,7 @@ def test_no_unknown_tagged_field_is_lost_at_any_depth(spec: MessageSpec, seed: i
                 assert functions(made, version)[0](raw) == value
 
 
+@pytest.mark.long
 @given(message_specs(), SEEDS)
 @law
 def test_the_kernels_do_the_same_and_refuse_unordered_tagged_fields_only(
@@ -154,6 +157,7 @@ def test_the_kernels_do_the_same_and_refuse_unordered_tagged_fields_only(
             assert decode(raw + b"\x00") is REFUSED
 
 
+@pytest.mark.long
 @given(message_specs(), SEEDS)
 @law
 def test_the_json_form_holds_all_of_it(spec: MessageSpec, seed: int) -> None:
@@ -186,6 +190,7 @@ def tagged_field(form: TagForm, tag: int) -> bytes:
     return alone[:-1] if form is TagForm.BUFFER else alone[1:]
 
 
+@pytest.mark.long
 @given(message_specs(), SEEDS)
 @law
 def test_tagged_fields_out_of_place_are_read_or_refused_by_all_alike(

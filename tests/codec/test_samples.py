@@ -130,6 +130,7 @@ def test_fields_of_records_hold_batches() -> None:
         assert batch.records
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_is_damaged_is_refused_unless_it_is_a_null_or_a_length_that_fits() -> None:
     seen: Counter[str] = Counter()

@@ -30,6 +30,7 @@ def test_both_executors_decode_to_the_same_object(vectors: list[dict[str, Any]])
         assert end == len(raw)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("vectors", BY_MESSAGE)
 def test_both_executors_encode_to_java_s_bytes(vectors: list[dict[str, Any]]) -> None:
@@ -56,6 +57,7 @@ def test_the_json_form_is_that_of_java_s_converters(vectors: list[dict[str, Any]
         assert [(one["tag"], b64decode(one["data"]).hex()) for one in unknown] == expected
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("vectors", BY_MESSAGE)
 def test_the_json_form_reads_back_to_the_same_bytes(vectors: list[dict[str, Any]]) -> None:
@@ -65,6 +67,7 @@ def test_the_json_form_reads_back_to_the_same_bytes(vectors: list[dict[str, Any]
         assert made.from_json(ours, version).encode(version) == raw
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_layout_that_changed_is_reached_only_by_naming_its_release() -> None:
     changed = [one for vectors in BY_MESSAGE.values() for one in vectors if has_changed(one)]

@@ -38,6 +38,7 @@ def test_a_good_codec_ends_with_0_and_one_line() -> None:
     assert done.exit_code == 0
 
 
+@pytest.mark.long
 def test_a_deviation_ends_with_100_and_is_named() -> None:
     done = check(*SOME, "--decode-only", *codec("off"))
     assert done.exit_code == 100

@@ -80,6 +80,7 @@ def test_a_case_has_one_name_and_its_bytes_are_unique_in_its_version() -> None:
     assert len({(*stem, data) for stem, data in of_messages}) == len(of_messages)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_each_kind_of_case_is_there() -> None:
     kinds = Counter(one.case.split("/", 2)[2] for one in proposals(RELEASE))
@@ -253,6 +254,7 @@ def test_without_a_directory_the_installed_package_is_read(
     assert list(read_package().vectors()) == list(few().vectors())
 
 
+@pytest.mark.long
 def test_the_wheel_installs_the_files_with_their_licence(tmp_path: Path) -> None:
     path = tmp_path / wheel_name("4.4.0.1")
     path.write_bytes(wheel(_built(), "4.4.0.1"))

@@ -47,6 +47,7 @@ def outcomes(habit: str, **more: Any) -> list[Outcome]:
     return [one.outcome for one in run(habit, encode=False, **more)[1]]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_flexwire_reads_and_writes_every_kept_case_as_kafka_does() -> None:
     # Kafka refuses a batch length of 2**31 - 1; flexwire reports a batch that is cut off.

@@ -64,6 +64,7 @@ def agreed(raw: Any) -> Any:
     return None if raw is REFUSED else raw
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("group", [*WRITTEN])
 def test_what_is_written_at_every_boundary(group: Group) -> None:

@@ -26,6 +26,7 @@ CPU = CPUINFO.read_text().split() if CPUINFO.exists() else []
 SIZES = [*range(2001), *range(3063, 3082), 1536 + 2 * 192 + 3 * 8 + 5, 100_003]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_crc_is_the_library_s_in_each_way() -> None:
     data = random.Random(5).randbytes(max(SIZES) + 63)

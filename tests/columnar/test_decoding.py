@@ -27,6 +27,7 @@ NAMES = catalog().names()
 AROUND = [(b"", b""), (b"", b"x"), (b"seven..", b""), (b"", b"eight..."), (b"x" * 16, b"y" * 9)]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("name", sorted(BY_MESSAGE), parts=3)
 def test_every_vector_of_a_message_in_one_call(name: str) -> None:
@@ -42,6 +43,7 @@ def test_every_vector_of_a_message_in_one_call(name: str) -> None:
             same(decode_messages(made, pa.array(rows), versions, absent=absent), expected)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("name", NAMES, parts=3)
 def test_every_version_alone_and_together_with_all_others(name: str) -> None:
@@ -179,6 +181,7 @@ def test_offsets_that_lie_are_refused_rows(slow_path: None) -> None:
         decode_messages("RequestHeader", data, 2)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_text_is_utf8_just_where_python_s_decoder_says_so() -> None:
     leads = [0x00, 0x7F, 0x80, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF]

@@ -46,6 +46,7 @@ def test_every_vector_of_a_message_in_one_call(name: str) -> None:
         )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("name", NAMES, parts=3)
 def test_every_version_alone_and_together_with_all_others(name: str) -> None:

@@ -35,6 +35,7 @@ def by_columns(data: bytes, columns: tuple[str, ...]) -> pa.Table:
         return decode_records(data, columns=columns)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(
     st.lists(record_batches(), min_size=1, max_size=3),

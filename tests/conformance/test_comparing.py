@@ -273,6 +273,7 @@ def test_likeness_is_of_verdict_rule_field_ending_and_codes(ran: ConformanceRun)
         assert not is_alike(here, there)
 
 
+@pytest.mark.long
 def test_the_command_exits_for_the_first_broker_only(run: Run, tmp_path: Path) -> None:
     with kafka_like() as (sound, _), kafka_like(a_byte_too_many) as (broken, _):
         given = ("--apis", "Metadata")

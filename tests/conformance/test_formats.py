@@ -132,6 +132,7 @@ def sent_to(broker: KafkaLike) -> set[str]:
     return {name for name, _, _ in broker.asked}
 
 
+@pytest.mark.long
 def test_a_dry_run_sends_nothing_but_api_versions(run: Run) -> None:
     with kafka_like() as (address, broker):
         ran = run("conform", address, "--dry-run", "--hostile")

@@ -25,6 +25,7 @@ from flexwire.versions import Versions
 from tests.cli.test_messages import Run, run
 from tests.conformance.brokers import METADATA, RELEASE, KafkaLike, a_byte_too_many, kafka_like
 from tests.conformance.test_comparing import sent
+from tests.searching import in_make_long
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +59,7 @@ def journal(tmp_path: Path) -> Path:
     return tmp_path / "run.jsonl"
 
 
-@pytest.mark.parametrize("count", [1, 17, 60])
+@pytest.mark.parametrize("count", [17, *in_make_long(1, 60)])
 def test_a_run_that_goes_on_says_the_same_and_sends_only_what_is_left(
     journal: Path, count: int
 ) -> None:
@@ -80,6 +81,7 @@ def test_a_run_that_goes_on_says_the_same_and_sends_only_what_is_left(
     assert all_sent - count <= left < all_sent
 
 
+@pytest.mark.long
 def test_the_same_with_a_second_broker_that_is_reached_in_the_second_run(journal: Path) -> None:
     with kafka_like(a_byte_too_many) as (address, one), kafka_like() as (second, other):
         against = SecondBroker(second)
@@ -112,7 +114,7 @@ def test_a_line_that_was_cut_off_is_sent_again(journal: Path) -> None:
             assert journal.read_bytes() == b"".join(lines)
 
 
-@pytest.mark.parametrize("cut", [0, 1, 60])
+@pytest.mark.parametrize("cut", [1, *in_make_long(0, 60)])
 def test_a_header_that_was_cut_off_begins_the_journal(journal: Path, cut: int) -> None:
     with kafka_like() as (address, _):
         conform(address, ASKING, journal=journal)
@@ -122,6 +124,7 @@ def test_a_header_that_was_cut_off_begins_the_journal(journal: Path, cut: int) -
         assert journal.read_bytes() == whole
 
 
+@pytest.mark.long
 def test_it_is_for_its_owner_alone_and_holds_no_credentials(journal: Path) -> None:
     names = ("DescribeConfigs", "DescribeDelegationToken", "Metadata")
     asking = Asking(RELEASE, frozenset(map(api_key_of, names)))

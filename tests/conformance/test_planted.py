@@ -134,6 +134,7 @@ def told(result: CaseResult) -> str:
     return "" if result.deviation is None else result.deviation.found
 
 
+@pytest.mark.long
 def test_a_byte_too_many_that_may_also_be_the_other_header() -> None:
     """For a response of zeros, the finding names both possible causes."""
 

@@ -162,6 +162,7 @@ def test_each_api_that_changes_something_has_what_removes_it() -> None:
     assert {*WRITING} - made == {"FindCoordinator"}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_whole_cluster_is_asked_only_if_nobody_needs_it(plan: CasePlan) -> None:
     """Requests name no existing object, and contain no empty list or name, which could

@@ -75,6 +75,7 @@ def measured(name: str, body: bytes, version: int, new: ComparisonSide) -> int |
     return found[0] if found else None
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("name", APIS, parts=5)
 def test_every_message_and_version_is_as_large_as_the_reference_writes_it(name: str) -> None:

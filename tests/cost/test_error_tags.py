@@ -40,6 +40,7 @@ def test_a_spec_of_one_version_lays_it_and_the_next_out_as_the_whole_spec_does(n
         assert resolve(cut, version + 1).layout() == layout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_response_with_an_error_code_has_it_tagged_in_every_version() -> None:
     old = bundled_specs()

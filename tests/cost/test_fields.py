@@ -24,6 +24,7 @@ def sizes_of(made: Any, version: int, encoding: Encoding = Encoding.KAFKA) -> Si
     return read_sizes(schema, made.encode(version, encoding=encoding))[1]
 
 
+@pytest.mark.long
 @each("name", sorted(BY_MESSAGE), parts=5)
 def test_fields_add_up_to_the_message_in_every_encoding(name: str) -> None:
     for vector in BY_MESSAGE[name]:

@@ -15,6 +15,7 @@ from flexwire.specs.cost.columns import frame_sizes
 from flexwire.wire.encoding import Encoding
 from tests.protocol.payloads import make
 from tests.schema.trunk import trunk_catalog
+from tests.searching import in_make_long
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +32,7 @@ def _trunk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     use_catalog(None)
 
 
-@pytest.mark.parametrize("name", ["OffsetDeleteRequest", "HeartbeatRequest"])
+@pytest.mark.parametrize("name", ["HeartbeatRequest", *in_make_long("OffsetDeleteRequest")])
 def test_a_size_is_that_of_the_header_that_was_sent(name: str) -> None:
     """The table has the client id of the connection, but no client instance id."""
     entry = catalog().entry(name)

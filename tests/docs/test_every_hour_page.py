@@ -65,6 +65,7 @@ def test_the_command_adds_captures_once(tmp_path: Path) -> None:
     assert rows[0] == rows[1] > 0
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_script_adds_captures_once(spark: SparkSession, tmp_path: Path) -> None:
     write_capture(tmp_path / "captures", 1, CLEAN)

@@ -15,6 +15,7 @@ from tests.house.test_readme import blocks, check_page
 PAGE = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_its_program_does_what_it_says(tmp_path: Path) -> None:
     assert [one.language for one in blocks(PAGE)] == ["json", "python"]

@@ -52,6 +52,7 @@ def pairs(versions: Sequence[MessageVersion]) -> Iterator[tuple[MessageVersion, 
             yield old, new
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @MESSAGES
 def test_steps_from_a_version_to_another_lead_there(name: str) -> None:
@@ -141,6 +142,7 @@ def data_of(path: str) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("page", lambda: {page.path: page for page in make_pages(messages().values())})
 def test_what_the_script_shows_are_these_steps(page: Any) -> None:

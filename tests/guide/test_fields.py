@@ -60,6 +60,7 @@ def wire_words(one: Field) -> str:
     return f"{one.type.name} of {within}" if isinstance(one.type, ArrayType) else within
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("name", NAMES)
 def test_a_page_has_every_field_of_every_version(name: str) -> None:

@@ -128,6 +128,7 @@ def test_a_version_with_other_bytes_is_no_support_and_is_told() -> None:
     assert f"A different layout in {RELEASES[0]} to {RELEASES[-1]}" in page
 
 
+@pytest.mark.long
 @each("message", CURRENT)
 def test_a_version_above_those_of_the_newest_release_will_come_after_it(message: str) -> None:
     """All messages of the newest release are tried, which include every kind of message."""

@@ -46,6 +46,7 @@ def test_every_file_begins_with_the_mark_that_it_is_ours() -> None:
         assert MARK in text[:200], path
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_same_messages_give_the_same_files() -> None:
     bundled = catalog()
@@ -68,6 +69,7 @@ def test_the_guide_is_of_a_size_to_send() -> None:
     assert max(sizes.values()) < 600_000
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @PAGES
 def test_a_page_is_well_formed_and_asks_nothing_of_a_network(path: str) -> None:

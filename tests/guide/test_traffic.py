@@ -140,6 +140,7 @@ def test_without_an_analysis_there_is_an_error(tmp_path: Path) -> None:
         read_traffic(tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_page_says_who_sends_a_field_and_where_it_came_from() -> None:
     evil = "</td><script>alert(1)</script>"
@@ -159,6 +160,7 @@ def test_a_page_says_who_sends_a_field_and_where_it_came_from() -> None:
     assert "from v13, in 3.1.2" in fetch
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_command_takes_an_analysis(tmp_path: Path) -> None:
     data = message("HeartbeatRequest")(group_id="g").encode(4)

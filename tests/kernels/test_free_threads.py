@@ -109,6 +109,7 @@ def test_loading_the_kernels_does_not_turn_a_gil_on() -> None:
     assert is_same == "True"
 
 
+@pytest.mark.long
 def test_threads_make_the_functions_of_a_class_at_once() -> None:
     for number in range(5):
         fields = [{"name": f"N{number}", "type": "int32", "versions": "0+"}]

@@ -136,6 +136,7 @@ def outcome(encode: Callable[..., bytes], *arguments: Any) -> bytes | str:
         return "planted"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(message_specs(), SEEDS)
 @law

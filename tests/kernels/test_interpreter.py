@@ -99,6 +99,7 @@ def test_a_list_that_changes_while_it_is_written_does_no_harm() -> None:
         sys.setswitchinterval(interval)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
 def test_an_interrupt_reaches_the_caller(kind: type[BaseException]) -> None:
     def interrupt() -> None:

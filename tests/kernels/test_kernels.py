@@ -41,6 +41,7 @@ def test_every_vector_is_read_and_written() -> None:
     assert unknown > 10
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("name", catalog().names())
 def test_every_version_of_every_message(name: str) -> None:

@@ -179,6 +179,7 @@ def test_sasl_and_what_is_not_understood_stay() -> None:
     assert judge.stats.filtered_frames == 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_requests_that_are_never_answered_are_not_remembered_for_ever() -> None:
     judge = Judge(CaptureFilter(apis=("Metadata",)))

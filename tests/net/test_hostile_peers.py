@@ -213,6 +213,7 @@ def test_no_response_stops_the_loop(
     run(job())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_no_header_stops_the_loop(made: Made, tmp_path: Path) -> None:
     head = request_payload(API_VERSIONS, 3)[:-1]

@@ -136,6 +136,7 @@ def test_a_connection_that_cannot_be_captured_is_counted(
     assert (stats.not_captured, stats.capture_failures, stats.is_captured) == (1, 0, False)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.own_process
 @pytest.mark.parametrize("lost", [0, 3335])

@@ -54,6 +54,7 @@ async def advertised(out: Path, ports: PortRange, *brokers: HostPort) -> dict[Ho
     return dict(zip(brokers, found, strict=True))
 
 
+@pytest.mark.long
 def test_a_broker_has_the_same_port_after_a_restart(tmp_path: Path) -> None:
     first = free_ports(4)
     ports = PortRange(first, first + 3)

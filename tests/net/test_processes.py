@@ -48,6 +48,7 @@ def there_on_disk(directory: Path) -> set[str]:
     return {path.name for path in directory.glob("*.pcapng")}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_clients_are_shared_out_and_all_is_captured_and_counted(tmp_path: Path, made: Made) -> None:
     broker = Broker(echo)
@@ -92,6 +93,7 @@ def test_clients_are_shared_out_and_all_is_captured_and_counted(tmp_path: Path, 
     run(job())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_broker_has_one_port_whichever_process_met_it(tmp_path: Path) -> None:
     far = HostPort("broker-9.example", 9092)
@@ -188,6 +190,7 @@ def test_rotation_filters_samples_and_tags_hold_in_every_process(
     run(job())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_process_that_dies_is_replaced_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -185,6 +185,7 @@ def test_the_file_of_a_process_that_was_killed_makes_room_too(
     run(job())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_signals_while_a_process_starts_do_not_end_it(tmp_path: Path) -> None:
     async def job() -> None:
@@ -202,6 +203,7 @@ def test_signals_while_a_process_starts_do_not_end_it(tmp_path: Path) -> None:
     run(job())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_process_that_cannot_be_started_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -106,6 +106,7 @@ def test_a_rehearsal_refuses_until_it_is_ended(kafka_tap: Start, upstream: str) 
     assert kafka_tap(upstream).refused == {}
 
 
+@pytest.mark.long
 def test_a_release_is_met_from_any_moment_on(kafka_tap: Start, upstream: str) -> None:
     tap = kafka_tap(upstream)
     assert asyncio.run(_produced(tap)) != b""

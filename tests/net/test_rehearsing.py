@@ -324,6 +324,7 @@ def test_it_ends_when_its_time_is_over(tmp_path: Path) -> None:
     run(job())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.own_process
 def test_a_signal_ends_the_rehearsal_and_not_the_tap(tmp_path: Path) -> None:

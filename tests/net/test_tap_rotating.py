@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.own_process
 @pytest.mark.parametrize("is_gone", [False, True])

@@ -83,6 +83,7 @@ def _ends(api_key: int) -> tuple[int, int]:
     return min(versions), max(versions)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("api_key", lambda: sorted({one.key for one in frames()}), parts=5)
 def test_every_prefix_of_a_frame_is_said_to_be_cut_off_with_the_right_numbers(api_key: int) -> None:
@@ -174,6 +175,7 @@ def test_a_short_response_that_could_be_two_things_says_both() -> None:
     assert bare.whole is not None
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_is_read_of_a_whole_message_is_its_json_form() -> None:
     for name, vectors in load().items():

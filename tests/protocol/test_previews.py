@@ -113,6 +113,7 @@ def test_a_broker_that_runs_a_preview_is_recognised() -> None:
     assert fitting_releases(offered) == (RELEASE,)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_final_name_becomes_that_of_a_preview(tmp_path: Path) -> None:
     """A candidate's own jars and tree have the name of the future release."""

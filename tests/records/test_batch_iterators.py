@@ -131,6 +131,7 @@ def test_batches_outlive_their_iterator_and_it_what_it_reads() -> None:
     assert first.records == some(1)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.own_process
 def test_iterators_that_are_left_anywhere_leak_nothing() -> None:

@@ -133,6 +133,7 @@ def test_whatever_is_decoded_is_the_same(data: bytes, check_crc: bool) -> None: 
     agree(data, check_crc=check_crc, max_inflated=5000)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_documents_are_decoded_the_same_and_cut_anywhere() -> None:
     together = b"".join(SMALL[:6])
@@ -179,6 +180,7 @@ def ahead(data: bytes) -> int:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.own_process
 def test_what_is_read_ahead_is_bounded_and_nothing_else_is_kept() -> None:

@@ -180,6 +180,7 @@ def without_rest(stream: bytes) -> bytes:
     return stream[: len(stream) - len(inflater.unused_data)]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_any_codes_are_what_zlib_makes_of_them() -> None:
     source = random.Random(8)

@@ -302,6 +302,7 @@ def test_the_guard_would_catch_one_byte_too_many() -> None:
     assert run("tests.records.guard", "3000", "--lie").returncode == -signal.SIGSEGV
 
 
+@pytest.mark.long
 @pytest.mark.guard
 def test_writing_stays_within_its_buffers() -> None:
     # The debug allocator puts marks around every block, and checks them when it is freed.

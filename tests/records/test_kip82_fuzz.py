@@ -77,6 +77,7 @@ def test_mutated_message_sets(
     read_everything(mutated(data, changes), check_crc=False)
 
 
+@pytest.mark.long
 @_fuzz
 @given(messages(), mutations)
 def test_mutated_inflated_bytes(given_: list[Kip82Message], changes: list[Change]) -> None:

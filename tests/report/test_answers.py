@@ -213,6 +213,7 @@ def is_number(text: str) -> bool:
     return set(text) <= set("0123456789.eE+-")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(st.lists(st.lists(TEXTS | NUMBERS, min_size=2, max_size=4)))
 def test_what_a_program_reads_is_unchanged(rows: list[list[str]]) -> None:

@@ -74,6 +74,7 @@ def test_columns_are_given_in_the_order_that_was_asked_for() -> None:
         read_capture(EVERYTHING, columns=["nothing"])
 
 
+@pytest.mark.long
 def test_options_choose_frames() -> None:
     whole = read_capture(EVERYTHING).read_all()
     times = sorted(whole["time"].to_pylist())
@@ -159,6 +160,7 @@ print([name for name in ("pyspark", "py4j", "polars") if name in sys.modules])
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_it_needs_neither_spark_nor_polars() -> None:
     done = subprocess.run(

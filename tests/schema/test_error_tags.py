@@ -164,6 +164,7 @@ def _is_error(one: FieldSpec) -> bool:
     return one.name in {"ErrorCode", "ErrorMessage"}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("done", {done.spec.name: done for done in DONE})
 def test_every_rpc_of_kafka_goes_through(done: TaggedErrors) -> None:

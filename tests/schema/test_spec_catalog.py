@@ -95,6 +95,7 @@ def test_the_index_and_the_files_name_the_same_messages() -> None:
     assert list(NAMES) == sorted(NAMES)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("name", NAMES)
 def test_the_newest_release_gives_each_version_its_layout(name: str) -> None:

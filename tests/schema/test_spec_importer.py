@@ -305,6 +305,7 @@ def test_a_catalog_is_the_same_in_whatever_steps_it_was_made(source: Path, tmp_p
         assert files(steps) == files(tmp_path / "whole")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_bundled_catalog_made_anew_of_itself_is_the_same(tmp_path: Path) -> None:
     import_specs([], tmp_path, base=catalog())

@@ -49,6 +49,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(VALUES, st.sampled_from([None, 0, 2, "\t"]), st.booleans())
 def test_plain_json_reads_as_the_standard_library_reads_it(
     value: object,

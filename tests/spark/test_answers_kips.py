@@ -104,6 +104,7 @@ def test_record_headers(answers: dict[str, DataFrame]) -> None:
     assert (other["record_share"], other["payload_share"], other["reads_as"]) == (1, 1, None)
 
 
+@pytest.mark.long
 def test_tagged_fields(answers: dict[str, DataFrame]) -> None:
     rows = answers["tagged_fields"].collect()
     found = {(row.is_header, row.tag): row for row in rows if row.sender == "client"}
@@ -204,6 +205,7 @@ def test_no_rows_give_none(empty: AnalysisTables) -> None:
         assert answer.ask(empty).collect() == []
 
 
+@pytest.mark.long
 def test_frames_of_request_logs_have_no_size(spark: SparkSession) -> None:
     frames = [one | {"size": None} for one in heartbeats()]
     logged = tables_of(spark, frames=frames, records=[], messages={"HeartbeatResponse": frames})

@@ -366,6 +366,7 @@ def test_how_a_connection_ended_is_the_evidence_and_what_is_not_kafka_is_nobody_
         assert "pinned" not in found
 
 
+@pytest.mark.long
 def test_a_refusal_of_api_versions_is_no_offer(audited: Audited) -> None:
     tables = tables_to_audit(audited.session, audited.analysis.tables)
 
@@ -380,6 +381,7 @@ def test_a_refusal_of_api_versions_is_no_offer(audited: Audited) -> None:
     assert verdicts["limited"] == ("cannot say", "range not seen")
 
 
+@pytest.mark.long
 def test_without_the_broker_s_range_only_the_start_of_a_connection_tells(audited: Audited) -> None:
     tables = tables_to_audit(audited.session, audited.analysis.tables)
 

@@ -41,6 +41,7 @@ def told(spark: SparkSession, path: Path, rows: list[dict[str, Any]]) -> dict[An
     return {tuple(one[name] for name in about): one for one in found}
 
 
+@pytest.mark.long
 def test_records_by_what_they_are_and_of_whom(spark: SparkSession, tmp_path: Path) -> None:
     written = [commit(0, 5), commit(1, 7), commit(0, None), commit(0, 8, "other")]
     fetched = [row(at, pair) for at, pair in enumerate(written)]

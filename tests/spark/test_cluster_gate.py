@@ -216,6 +216,7 @@ def test_many_names_are_counted_and_the_first_are_kept() -> None:
     assert named.count == pytest.approx(30_000, rel=0.05)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_queries_over_finished_tables_say_the_same(spark: SparkSession, captured: Captured) -> None:
     found = audit_tables(captured.on(spark), captured.messages(), RELEASES)

@@ -128,6 +128,7 @@ def test_a_value_is_at_most_a_mebibyte(either: SparkSession, tmp_path: Path) -> 
         run_tasks(either, 2, partial(returns, large), TaskOutput(OutputDirectory(str(tmp_path))))
 
 
+@pytest.mark.long
 def test_tasks_have_the_catalog_of_the_process(spark: SparkSession, tmp_path: Path) -> None:
     bundled = len(catalog().api_keys())
     place = tmp_path / "place"
@@ -142,6 +143,7 @@ def test_tasks_have_the_catalog_of_the_process(spark: SparkSession, tmp_path: Pa
     assert {one.value for one in again} == {bundled}
 
 
+@pytest.mark.long
 def test_tasks_keep_memory_unless_their_user_says_otherwise(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +172,7 @@ def test_two_at_once_in_one_session(either: SparkSession, tmp_path: Path) -> Non
         assert found(tmp_path / f"out{count}") == names(count)
 
 
+@pytest.mark.long
 def test_a_disk_that_is_full_leaves_the_output_before(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,12 +190,14 @@ def test_a_disk_that_is_full_leaves_the_output_before(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.long
 def test_a_place_that_an_executor_does_not_see_is_told(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"elsewhere does not exist; an output must be on a file"):
         run_tasks(spark, 1, nothing, TaskOutput(OutputDirectory(str(tmp_path / "elsewhere"))))
     assert not (tmp_path / "elsewhere").exists()
 
 
+@pytest.mark.long
 def test_work_that_runs_out_of_memory_is_told(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(
         AnalysisError,
@@ -201,6 +206,7 @@ def test_work_that_runs_out_of_memory_is_told(spark: SparkSession, tmp_path: Pat
         run(spark, tmp_path / "out", 1, runs_out_of_memory)
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_is_told(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "flags").mkdir()
     with pytest.raises(

@@ -96,6 +96,7 @@ def test_joined_files_are_large_enough_but_for_the_last(
     assert all(pq.read_schema(one).equals(as_it_was) for some in files.values() for one in some)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_same_parts_give_the_same_bytes_wherever_they_are(
     place: OutputDirectory, tmp_path: Path

@@ -182,6 +182,7 @@ def test_connections_over_all_clients_are_those_on_which_requests_were_sent(seed
     assert any(len(some) > 1 for some in clients.values())
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_queries_over_tables_find_the_same_owners(spark: SparkSession) -> None:
     for seed in range(3):

@@ -83,6 +83,7 @@ def elsewhere(
     return _analyzed(spark, capture, out, brokers=["[::1]:9092"], show_credentials=True)
 
 
+@pytest.mark.long
 def test_the_connections_have_the_sums_of_their_frames(
     spark: SparkSession, by_evidence: Analysis, given: Analysis, elsewhere: Analysis
 ) -> None:

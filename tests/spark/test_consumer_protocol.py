@@ -65,6 +65,7 @@ def assignment(user_data: bytes | None) -> bytes:
     return b"\0\1" + body
 
 
+@pytest.mark.long
 def test_each_group_has_the_verdict_of_what_its_members_sent(spark: SparkSession) -> None:
     groups = Groups()
     groups.join("plain")

@@ -271,6 +271,7 @@ def test_the_sum_of_a_chargeback_is_that_of_the_frames(
     assert not growing.kept()
 
 
+@pytest.mark.long
 def test_a_part_reads_only_the_tables_that_its_sums_follow_from(
     spark: SparkSession, tmp_path: Path, files: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

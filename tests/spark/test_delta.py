@@ -93,6 +93,7 @@ def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OutputD
         yield OutputDirectory(f"{bucket}/{uuid.uuid4().hex}")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_last_analysis_is_the_last_one_though_the_clock_was_set_back(
     out: OutputDirectory, monkeypatch: pytest.MonkeyPatch
@@ -193,6 +194,7 @@ def test_without_append_all_that_was_in_is_replaced(anywhere: OutputDirectory) -
     assert plain(anywhere) == exact(anywhere) == ["new", "one"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_files_that_others_have_joined_are_taken_out_too(
     out: OutputDirectory, tmp_path: Path
@@ -285,7 +287,7 @@ def add_some(monkeypatch: pytest.MonkeyPatch, out: OutputDirectory, text: str, a
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after", [0, 2, 6])
+@pytest.mark.parametrize("after", [2, *in_make_long(0, 6)])
 def test_one_that_is_killed_before_the_ledger_is_not_in(
     anywhere: OutputDirectory, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
@@ -496,6 +498,7 @@ def test_tasks_need_no_deltalake() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_an_analysis_that_is_appended_is_the_same_as_one_in_parquet(

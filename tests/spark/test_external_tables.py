@@ -105,6 +105,7 @@ def test_the_table_of_somebody_else_stays(database: SparkSession, tmp_path: Path
         register_tables(database, other, PLACE)
 
 
+@pytest.mark.long
 def test_delta_and_iceberg_tables_are_not_registered_by_mistake(
     database: SparkSession, tmp_path: Path
 ) -> None:

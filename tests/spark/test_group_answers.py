@@ -169,6 +169,7 @@ def tables(spark: SparkSession) -> AnalysisTables:
     return told.tables(spark)
 
 
+@pytest.mark.long
 def test_each_generation_has_the_cause_that_its_traffic_proves(tables: AnalysisTables) -> None:
     rows = groups(tables).collect()
     found = {(one.group_id, one.protocol, one.generation): one for one in rows}
@@ -224,6 +225,7 @@ def test_lag_is_what_the_client_knew_of_the_end_when_it_committed(tables: Analys
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_their_answers_have_their_columns(spark: SparkSession, tables: AnalysisTables) -> None:
     empty = Told().tables(spark)
     for answer in (one for one in ANSWERS if one.ask in {groups, lag}):

@@ -47,6 +47,7 @@ _OFFER = st.tuples(st.integers(-1, 3), st.integers(0, 5), st.integers(0, 5))
 _TOLD = st.tuples(st.integers(0, 1), st.integers(0, 2), st.integers(0, 1), st.lists(_OFFER))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(st.lists(_TOLD))
 @example([(0, 0, 0, [(0, 1, 5), (0, 3, 4)]), (0, 1, 0, [(0, 2, 9)]), (1, 0, 0, [(0, 0, 1)])])

@@ -167,6 +167,7 @@ def test_several_analyses_answer_what_one_does(answer: Answer, tables: Grown) ->
     assert expected or answer.name not in FEW
 
 
+@pytest.mark.long
 def test_several_analyses_have_the_rows_of_one(spark: SparkSession, tables: Grown) -> None:
     assert len({one.output.place.url for one in tables.done}) == 3
     for name in TABLES:
@@ -188,6 +189,7 @@ def files(out: Path, name: str) -> list[str]:
     return [str(out / entry.name) for entry in output(out).files(name)]
 
 
+@pytest.mark.long
 def test_the_requests_of_a_chargeback_are_those_of_the_frames(tables: Grown) -> None:
     requests = tables.grown.frames.where("direction = 'request'").count()
     charged = chargeback(tables.grown).agg(F.sum("requests")).first()
@@ -200,6 +202,7 @@ def test_the_requests_of_a_chargeback_are_those_of_the_frames(tables: Grown) -> 
     assert charged[0] >= requests
 
 
+@pytest.mark.long
 def test_a_key_identifies_rows(tables: Grown) -> None:
     grown = output(tables.root / "out")
     found = assert_keys_identify_rows({name: grown.table(name) for name in grown.names})
@@ -246,6 +249,7 @@ def one_log(path: Path, first: int, last: int) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_an_hour_is_added_skipped_and_told(spark: SparkSession, tmp_path: Path) -> None:
     out, path = tmp_path / "out", tmp_path / "logs" / "kafka-request.log"
     how: dict[str, Any] = {"spark": spark, "answers": [], "format": "delta", "append": True}
@@ -264,6 +268,7 @@ def test_an_hour_is_added_skipped_and_told(spark: SparkSession, tmp_path: Path) 
     assert sorted(row.correlation_id for row in frames) == [*range(20)]
 
 
+@pytest.mark.long
 def test_captures_and_request_logs_are_not_mixed(spark: SparkSession, tmp_path: Path) -> None:
     traffic = Traffic(tmp_path / "capture")
     traffic.connect().close(timestamp_us=traffic.now_us)

@@ -320,6 +320,7 @@ def test_iceberg_tables_go_on_as_delta_tables_do(spark: SparkSession, tmp_path: 
     assert told(chargeback, Asked(iceberg)) == told(chargeback, Asked(delta))
 
 
+@pytest.mark.long
 def test_an_hour_that_is_done_again_says_the_same(spark: SparkSession, tmp_path: Path) -> None:
     files, out = going_on(tmp_path), tmp_path / "out"
     how: dict[str, Any] = {"spark": spark, "answers": [], "format": "delta", "append": True}
@@ -368,6 +369,7 @@ def test_tables_that_an_older_release_began_go_on(
         assert answer.ask(tables).collect()
 
 
+@pytest.mark.long
 def test_a_key_with_the_analysis_identifies_rows(tables: Grown) -> None:
     grown = output(tables.out)
     found = assert_keys_identify_rows({name: grown.table(name) for name in grown.names})
@@ -406,7 +408,7 @@ def without_numbers(row: str) -> str:
     return re.sub(r"#\d+'", "'", row)
 
 
-@pytest.mark.parametrize("which", ["whole", "grown", "cut"])
+@pytest.mark.parametrize("which", ["grown", *in_make_long("whole", "cut")])
 def test_the_bytes_of_a_chargeback_are_those_of_the_frames(
     which: str, tables: Grown, cut: Asked
 ) -> None:
@@ -422,6 +424,7 @@ def test_the_bytes_of_a_chargeback_are_those_of_the_frames(
     assert min(min(row.requests, row.sent_bytes, row.received_bytes) for row in rows) >= 0
 
 
+@pytest.mark.long
 def test_an_audit_of_grown_tables_is_that_of_one_analysis(
     spark: SparkSession, tables: Grown
 ) -> None:
@@ -433,6 +436,7 @@ def test_an_audit_of_grown_tables_is_that_of_one_analysis(
     assert any("topics=['orders']" in one for one in expected)
 
 
+@pytest.mark.long
 def test_what_a_boundary_cost_is_counted(cut: Asked, tables: Grown) -> None:
     [answer] = [one for one in ANSWERS if one.name == "boundaries"]
     rows = [row.asDict() for row in answer.ordered(answer.ask(cut.tables)).collect()]

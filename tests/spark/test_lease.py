@@ -26,6 +26,7 @@ from flexwire.spark.delta.staging import AlreadyInError, upkeep_lock
 from flexwire.spark.publishing.lease import MOST_BYTES, STALE_SECONDS, Lease, leased
 from flexwire.storage.output_directory import OutputDirectory
 from tests.capture.interleaved import CLEAN, write_capture
+from tests.searching import in_make_long
 from tests.spark.faulty import Store, wait_for
 from tests.spark.grown import MESSAGE, analyze, delta_staging, sources, write
 from tests.storage.faulty_store import Answer as StoreAnswer
@@ -305,7 +306,7 @@ def take(out: OutputDirectory) -> Lease | None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_stale", [False, True])
+@pytest.mark.parametrize("is_stale", [True, *in_make_long(False)])
 def test_of_many_runs_that_begin_at_once_one_gets_the_lease(
     stored: tuple[FaultyStore, OutputDirectory], *, is_stale: bool
 ) -> None:
@@ -367,6 +368,7 @@ def test_a_store_without_conditional_writes_has_leases_too(
     assert names(out) == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_analysis_gives_way_before_it_reads_or_writes(
     stored: tuple[FaultyStore, OutputDirectory],
@@ -387,7 +389,7 @@ def test_an_analysis_gives_way_before_it_reads_or_writes(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", ["paused", "other"])
+@pytest.mark.parametrize("first", ["other", *in_make_long("paused")])
 def test_if_a_lease_was_lost_the_ledger_decides(
     stored: tuple[FaultyStore, OutputDirectory], first: str
 ) -> None:

@@ -103,6 +103,7 @@ def typed(rows: DataFrame) -> list[Any]:
     return [(one.name, one.dataType) for one in rows.schema]
 
 
+@pytest.mark.long
 def test_storage_is_what_was_written(spark: SparkSession, done: Analysis) -> None:
     [row] = asked(spark, done, STORAGE)
     sizes = {one: sum(len(part.data) for part in segments(one)) for one in (0, 1)}
@@ -280,6 +281,7 @@ def test_a_report_of_logs_says_nothing_of_traffic(done: Analysis) -> None:
     assert "old/orders-0" in page.replace("<wbr>", "")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_logs_beside_a_capture(spark: SparkSession, tmp_path: Path) -> None:
     from tests.capture.interleaved import Shape, write_capture  # noqa: PLC0415 - only one test needs this module

@@ -334,6 +334,7 @@ def _with_headers(
     return pa.RecordBatch.from_arrays(told, schema=RECORDS_SCHEMA)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_very_many_keys_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(headers, "MOST_KEYS", 50)

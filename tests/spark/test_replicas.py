@@ -38,6 +38,7 @@ def watermark(root: Path, broker: int, offset: int, *, is_clean: bool) -> None:
         (directory / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":7}')
 
 
+@pytest.mark.long
 def test_the_replica_that_counts_is_read_and_the_other_told(
     spark: SparkSession, tmp_path: Path
 ) -> None:

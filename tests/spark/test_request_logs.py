@@ -92,6 +92,7 @@ def test_every_line_is_in_the_tables_or_counted(spark: SparkSession, done: Analy
     assert done.facts.totals.decode_failures == 0
 
 
+@pytest.mark.long
 def test_the_audit_has_principals_and_what_brokers_refused(
     spark: SparkSession, done: Analysis
 ) -> None:
@@ -114,6 +115,7 @@ def test_the_audit_has_principals_and_what_brokers_refused(
     assert parties["payments-writer"] == "User:alice"
 
 
+@pytest.mark.long
 def test_bytes_of_records_are_charged_to_principals(spark: SparkSession, done: Analysis) -> None:
     tables = open_tables(spark, done.output.place.url)
     rows = chargeback(tables).collect()
@@ -126,6 +128,7 @@ def test_bytes_of_records_are_charged_to_principals(spark: SparkSession, done: A
     assert min(one.bytes for one in rows if one.topic or one.topic_id) > 0
 
 
+@pytest.mark.long
 def test_fetches_say_who_reads_a_topic(spark: SparkSession, done: Analysis) -> None:
     rows = topic_readers(open_tables(spark, done.output.place.url)).where("requests > 0").collect()
     found = {(row.client_id, row.topic or row.topic_id): row for row in rows}

@@ -48,6 +48,7 @@ def sampled(directory: Path) -> Path:
     return directory
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_part_is_never_taken_for_the_whole(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "out"

@@ -61,6 +61,7 @@ def descriptions(spark: SparkSession) -> list[str | None]:
     return [text.get() if text.isDefined() else None for text in told]
 
 
+@pytest.mark.long
 def test_jobs_say_what_they_are_for(spark: SparkSession, tmp_path: Path) -> None:
     write_capture(tmp_path / "captures", 1, CLEAN)
     spark.sparkContext.setJobDescription("mine")
@@ -76,6 +77,7 @@ def test_jobs_say_what_they_are_for(spark: SparkSession, tmp_path: Path) -> None
     assert all(text is None or text.startswith("flexwire: ") for text in ours), ours
 
 
+@pytest.mark.long
 def test_two_at_once_do_not_see_each_other_s_settings(spark: SparkSession, tmp_path: Path) -> None:
     write_capture(tmp_path / "captures", 1, CLEAN)
 
@@ -101,6 +103,7 @@ def test_a_session_beside_another_begins_with_its_settings(spark: SparkSession) 
     assert beside.sparkContext is spark.sparkContext
 
 
+@pytest.mark.long
 def test_sessions_register_sources_of_one_name(spark: SparkSession, tmp_path: Path) -> None:
     """A name counts as taken if it exists in the active session, whichever session registers it."""
     write_capture(tmp_path / "captures", 1, CLEAN)

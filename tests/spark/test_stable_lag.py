@@ -12,6 +12,7 @@ from flexwire.answers.lag import lag
 from flexwire.spark.analyze import analyze
 from tests.capture.made_logs import TIME, write_log
 from tests.capture.made_transactions import random_transactions
+from tests.searching import in_make_long
 from tests.spark.internal_topics.made import MadeTopic, keyed
 from tests.spark.told import Told
 
@@ -136,7 +137,7 @@ class Modelled:
         return self._seen[host][2] if host in self._seen else None
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, *in_make_long(2)])
 def test_commits_in_transactions_count_once_these_are_committed(
     spark: SparkSession, seed: int
 ) -> None:

@@ -392,6 +392,7 @@ def test_reading_says_what_is_wrong(out: Path) -> None:
         finished_tables(tables)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.own_process
 def test_all_is_its_owners_alone_and_what_was_there_keeps_its_mode(out: Path) -> None:

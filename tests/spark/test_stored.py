@@ -14,6 +14,7 @@ from flexwire.spark.publishing.lease import STALE_SECONDS
 from flexwire.spark.publishing.object_store import StoreStaging, store_staging
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.output import CURRENT, output, published
+from tests.searching import in_make_long
 from tests.spark.faulty import Store
 from tests.storage.faulty_store import Store as FaultyStore
 from tests.storage.faulty_store import serving
@@ -265,7 +266,7 @@ def test_a_store_that_answers_with_what_was_there_before_loses_no_output(tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("store", [s3, gs])
+@pytest.mark.parametrize("store", [s3, *in_make_long(gs)])
 def test_a_store_itself_has_one_output(
     store: Callable[[], AbstractContextManager[str]], tmp_path: Path
 ) -> None:

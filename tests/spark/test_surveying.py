@@ -128,7 +128,7 @@ def test_pieces_and_one_task_find_the_same(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_seen", [True, False])
+@pytest.mark.parametrize("is_seen", [True, *in_make_long(False)])
 def test_pieces_that_overlap_are_merged_by_one_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_seen: bool
 ) -> None:
@@ -171,7 +171,7 @@ def test_pieces_that_overlap_are_surveyed_in_shares(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "state", ["used", "gone for one task", *in_make_long("late", "damaged", "gone")]
+    "state", ["gone for one task", *in_make_long("used", "late", "damaged", "gone")]
 )
 def test_a_state_is_used_by_all_shares_or_by_none(
     state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -223,7 +223,7 @@ def fail_once(read: Callable[[AnalysisRequest], bytes | None]) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("least_bytes", [0, 1 << 30])
+@pytest.mark.parametrize("least_bytes", [1 << 30, *in_make_long(0)])
 def test_files_that_many_tasks_look_at_are_in_the_same_order(
     least_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

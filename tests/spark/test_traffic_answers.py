@@ -111,6 +111,7 @@ def _rows(found: DataFrame, *names: str) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, found.select(*names).collect()), key=repr)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_bytes_of_topics_and_of_what_has_none_are_those_of_the_frames(
     tables: AnalysisTables, tmp_path: Path

@@ -26,6 +26,7 @@ from flexwire.spark.publishing.output import OutputOptions
 from flexwire.storage.input_file import InputFile
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.schema import FRAMES_TABLE
+from tests.searching import in_make_long
 from tests.spark.faulty import DIGEST
 from tests.storage.servers import s3
 
@@ -65,7 +66,7 @@ def nothing() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", [BEFORE_SETTLING, BEFORE_PUBLISHING, AFTERWARDS])
+@pytest.mark.parametrize("moment", [BEFORE_PUBLISHING, *in_make_long(BEFORE_SETTLING, AFTERWARDS)])
 def test_what_two_attempts_wrote_is_there_once(
     where: tuple[OutputDirectory, str], moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from flexwire.spark.iceberg.output import IcebergTables
 from flexwire.spark.publishing.catalogs import IcebergCatalog
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.survey.survey import STATE
+from tests.searching import in_make_long
 from tests.spark.grown import MESSAGE, NOON, Killed, sources, write
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def test_only_the_last_one_is_taken_out(tables: GrownTables) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", ["note_tables", "take_out"])
+@pytest.mark.parametrize("step", ["take_out", *in_make_long("note_tables")])
 def test_what_is_killed_is_completed(
     tables: GrownTables, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

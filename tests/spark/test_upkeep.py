@@ -280,6 +280,7 @@ def plain_clients(out: OutputDirectory) -> list[str]:
     return clients
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_commit_that_takes_a_file_out_meanwhile_wins(
     out: OutputDirectory, first_hours: Hours

@@ -101,7 +101,7 @@ def test_pieces_give_what_the_whole_gives(name: str, tmp_path: Path) -> None:
     assert found.ranges > 1
 
 
-@pytest.mark.parametrize("form", ["pcap", "pcapng"])
+@pytest.mark.parametrize("form", ["pcapng", *in_make_long("pcap")])
 def test_pieces_that_end_within_the_head_of_a_file_have_all_of_it(
     form: str, tmp_path: Path
 ) -> None:
@@ -164,6 +164,7 @@ def test_without_kernels_a_capture_is_surveyed_in_order(
         surveyed_in_pieces(files, 20_000)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_requests_without_a_response_are_known_by_their_places(tmp_path: Path) -> None:
     talk = list(conversation(random.Random(1), Talk(exchanges=2), 0))
@@ -175,6 +176,7 @@ def test_requests_without_a_response_are_known_by_their_places(tmp_path: Path) -
     assert same(files, size_of(files) // 5, 1 << 20).redone == 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_section_in_the_middle_of_a_file_changes_what_follows(tmp_path: Path) -> None:
     talks = [conversation(random.Random(one), Talk(exchanges=150), one) for one in range(2)]
@@ -318,6 +320,7 @@ def test_frames_of_all_steps_are_taken_in_in_their_order(
     assert len(last) == 2 * MORE["long"].connections
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_ports_that_are_used_again_and_again_are_read_once(tmp_path: Path) -> None:
     now = START_US

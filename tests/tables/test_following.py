@@ -109,6 +109,7 @@ def test_rows_do_not_depend_on_where_a_stream_is_cut_and_started_again(
     assert_cut_as_whole(name, 1, tmp_path, connections=6)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_batch_that_was_planned_before_a_kill_is_the_same_after_files_have_grown(
     tmp_path: Path,

@@ -233,6 +233,7 @@ def analyzed_after(asked: AnalysisRequest, make: Make = in_turn) -> Survey:
     return survey_after(asked, lambda request, state: make(request, {}, state))
 
 
+@pytest.mark.long
 def test_a_capture_from_before_is_told_and_leaves_the_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

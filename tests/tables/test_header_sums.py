@@ -13,6 +13,7 @@ from flexwire.measures import headers
 from flexwire.measures.headers import ADDED, READ, HeadersByClient, RecordHeaderSums, add_up
 from flexwire.records.conventions.spring import TYPES_KEY
 from flexwire.tables.schema import RECORDS
+from tests.searching import in_make_long
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -90,7 +91,7 @@ def told(added: Iterable[pa.RecordBatch]) -> tuple[Any, Any, Any, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rows", [1, 7, 600])
+@pytest.mark.parametrize("rows", [7, 600, *in_make_long(1)])
 @pytest.mark.parametrize("many", [1, 10**6])
 def test_sums_are_those_of_each_header(
     rows: int, many: int, monkeypatch: pytest.MonkeyPatch

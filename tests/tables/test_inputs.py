@@ -81,6 +81,7 @@ def put(url: str, *files: Path) -> None:
         place.write(file.name, file.read_bytes())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_captures_in_a_bucket_have_the_rows_of_the_same_files_here(
     captures: list[Path], bucket: str
@@ -93,6 +94,7 @@ def test_captures_in_a_bucket_have_the_rows_of_the_same_files_here(
     assert rows_of(AnalysisRequest(tuple(there), **SMALL)) == expected
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_captures_of_several_hosts_in_a_bucket_are_merged(tmp_path: Path, bucket: str) -> None:
     files = write_capture(tmp_path, 1, replace(HOSTS, connections=4))

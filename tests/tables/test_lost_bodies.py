@@ -42,7 +42,7 @@ LOSSES = {
     "all cut off": replace(WHOLE, body_cut=1.0),
     "both": replace(WHOLE, body_loss=0.2, body_cut=0.2),
 }
-FORMS = ["both", "all cut off", *in_make_long("lost", "seldom lost", "cut off")]
+FORMS = ["both", *in_make_long("all cut off", "lost", "seldom lost", "cut off")]
 OF_HEADER = ("message", "api_key", "api_version", "correlation_id", "client_id", "answered")
 
 

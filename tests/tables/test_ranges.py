@@ -107,6 +107,7 @@ def test_frames_of_many_small_files_are_decoded_together(tmp_path: Path) -> None
     assert max(tables.count(one) for one in tables if one.startswith("messages/")) == 1
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_rows_do_not_depend_on_how_many_frames_are_decoded_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -42,6 +42,7 @@ def check(files: list[Path], **how: Any) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_analysis_of_everything_is_that_of_the_reference(tmp_path: Path) -> None:
     tables = check(write_capture(tmp_path, 1, EVERYTHING), **SMALL_RANGES)
@@ -52,6 +53,7 @@ def test_an_analysis_of_everything_is_that_of_the_reference(tmp_path: Path) -> N
     assert {row["topic"] for row in tables["records"]} >= {"orders", "größe", None}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_captures_of_several_hosts_are_those_of_the_reference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

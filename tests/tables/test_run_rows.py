@@ -77,6 +77,7 @@ def test_sums_are_those_of_the_rows(runs: RunRows, size: int) -> None:
     assert told(parts)[1] > 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_file_has_the_rows(
     runs: RunRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

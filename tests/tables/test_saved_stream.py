@@ -161,7 +161,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize("until", ["a limit", "what there is", "an older Spark"])
+@pytest.mark.parametrize("until", ["what there is", *in_make_long("a limit", "an older Spark")])
 def test_a_restart_opens_no_file_that_is_finished(
     until: str, tmp_path: Path, opened: list[str]
 ) -> None:

@@ -215,6 +215,7 @@ def uses_in_vectors(name: str) -> Iterator[tuple[list[Any], list[bytes], Schema]
         yield tagged_field_uses(column, numbers, {version: kind}).to_pylist(), data, schema
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("name", sorted(VECTORS))
 def test_tagged_fields_are_counted_as_kafka_wrote_them(name: str) -> None:

@@ -174,7 +174,8 @@ def test_every_frame_and_connection_has_it(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("rounds", "late", "piece_bytes"), [(10, 4, 2_000), (60, 31, 10_000), (60, 46, 20_000)]
+    ("rounds", "late", "piece_bytes"),
+    [(10, 4, 2_000), *in_make_long((60, 31, 10_000), (60, 46, 20_000))],
 )
 @pytest.mark.parametrize("seed", [0, *in_make_long(1)])
 def test_pieces_say_the_same(
@@ -186,6 +187,7 @@ def test_pieces_say_the_same(
     assert found_frames(tables["frames"]) == expected_frames(said)
 
 
+@pytest.mark.long
 def test_where_its_part_was_not_captured_it_is_null(tmp_path: Path) -> None:
     said = conversations(2, rounds=120, late=1)
     files = write(said, tmp_path)

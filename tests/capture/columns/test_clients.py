@@ -20,6 +20,7 @@ from flexwire.tables.row_filter import FRAMES, RowFilter
 from tests.capture.columns.conversing import API_VERSIONS, HEARTBEAT, METADATA, heartbeat
 from tests.capture.columns.test_turns import without_kernels
 from tests.protocol.payloads import frame, make, request_payload, response_payload
+from tests.searching import in_make_long
 from tests.tables.growing import Query, grown
 from tests.tables.test_reference import SMALL_RANGES, check
 
@@ -148,7 +149,7 @@ def test_at_any_cut_a_row_has_the_client_id_that_its_connection_gave(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("piece_bytes", [None, 3_000])
+@pytest.mark.parametrize("piece_bytes", [None, *in_make_long(3_000)])
 def test_ranges_and_pieces_have_the_client_ids_of_the_whole(
     piece_bytes: int | None, tmp_path: Path
 ) -> None:

@@ -189,6 +189,7 @@ def test_a_file_is_begun_by_its_first_segment_whatever_packets_come_before(
     assert [row[1] for row in rows] == [str(one), str(two), str(one), str(one), str(two)]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_no_more_than_256_files_are_open_however_many_are_due(tmp_path: Path) -> None:
     head, files = section() + interface(), []

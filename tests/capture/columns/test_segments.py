@@ -137,6 +137,7 @@ def test_any_capture_gives_what_the_reference_reads(
         assert_equal(file, reader(file, chunk_bytes=chunk_bytes))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_many_captures_give_what_the_reference_reads(capture: Callable[..., str]) -> None:
     for seed in range(times(800)):

@@ -21,6 +21,7 @@ from flexwire.cli.mcp.tools import TOOLS
 from tests.cli.mcp.served import HOSTILE, REQUEST, ROWS, make_served
 from tests.cli.test_terminal import OBEYED
 from tests.modules import run
+from tests.searching import in_make_long
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-MODES = ["legacy", "auto"]
+MODES = ["auto", *in_make_long("legacy")]
 """With the handshake of the protocol's first releases, and without that handshake."""
 CALLS: dict[str, dict[str, Any]] = {
     "explain": {"data": REQUEST.hex()},
@@ -206,6 +207,7 @@ def test_a_root_that_is_none_is_refused(tmp_path: Path) -> None:
         assert "'ROOT'" in done.stderr
 
 
+@pytest.mark.long
 def test_standard_input_that_is_closed_is_an_error(tmp_path: Path) -> None:
     program = (
         "import sys; sys.stdin = None; from flexwire.cli import main;"

@@ -20,6 +20,7 @@ from flexwire.printable import printable
 from tests.cli.test_terminal import OBEYED
 from tests.cli.view.captured import EXCHANGES, HOSTILE, MARKUP, SECOND, capture
 from tests.modules import run
+from tests.searching import in_make_long
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -112,6 +113,7 @@ def test_keys_choose_frames_and_connections(file: Path) -> None:
     _drive(file, act)
 
 
+@pytest.mark.long
 def test_no_text_of_a_capture_is_obeyed_or_markup(file: Path) -> None:
     async def act(app: CaptureScreen, pilot: Pilot[None]) -> None:
         cells = _cells(app)
@@ -192,7 +194,7 @@ def test_a_frame_that_was_chosen_stays_chosen_when_frames_are_ordered(
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("size", [1, 4, FRAMES - 1, FRAMES])
+@pytest.mark.parametrize("size", [FRAMES - 1, FRAMES, *in_make_long(1, 4)])
 def test_pages_list_every_frame_once(
     file: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
@@ -293,6 +295,7 @@ def test_a_wrong_filter_is_told_and_changes_nothing(file: Path) -> None:
     _drive(file, act)
 
 
+@pytest.mark.long
 def test_a_filter_that_is_typed_while_the_capture_is_read_replaces_all_rows(file: Path) -> None:
     async def run() -> None:
         app = CaptureScreen(ViewedCapture(file, CaptureFilter()))

@@ -274,6 +274,7 @@ def test_share_partitions_are_those_of_a_coordinator(
     assert min(known, odd) > 0
 
 
+@pytest.mark.long
 @spark_only
 def test_transactions_are_those_of_a_coordinator(
     drawn: random.Random, spark: SparkSession, tmp_path: Path

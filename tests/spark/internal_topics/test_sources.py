@@ -52,6 +52,7 @@ EXPECTED = [
 ]
 
 
+@pytest.mark.long
 def test_columns_of_spark_s_own_kafka_source(spark: SparkSession) -> None:
     rows: list[Any] = [
         (*map(as_bytes, one), OFFSETS, 2, at, None, 0, None) for at, one in enumerate(WRITTEN)

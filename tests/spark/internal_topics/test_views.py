@@ -294,6 +294,7 @@ def test_share_state_is_the_last_snapshot_and_the_updates_after_it(
     assert row.is_known
 
 
+@pytest.mark.long
 def test_groups_and_topics_that_nobody_uses(spark: SparkSession) -> None:
     """A group or a topic with a recent, a pending or an unknown commit is left out."""
     since = datetime(2026, 1, 15, tzinfo=UTC)

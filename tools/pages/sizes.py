@@ -39,9 +39,9 @@ bytes as the length of a frame, finds this length too large, and logs it:
   size 1213486156 (0..100000000): increase receive.message.max.bytes`
 - franz-go: `invalid large response size 352518912 > limit 104857600`
 
-**Do not raise the limit.** The number is not a size, so `socket.request.max.bytes` and
-`receive.message.max.bytes` do not help. `flexwire explain --size` says what the number is and what
-to do:
+**Do not raise the limit.** The number is not a size, so raising `socket.request.max.bytes` or
+`receive.message.max.bytes` does not help. `flexwire explain --size` explains what the number is and
+what to do:
 
 ```console
 $ flexwire explain --size 369295616
@@ -53,8 +53,8 @@ client's security.protocol to SSL or SASL_SSL, or point the client at the port o
 listener.
 ```
 
-The command accepts the number as it is in the log, the bytes as `0x16030100`, or four characters
-such as `POST`. `python -m tools.pages.sizes` writes this page.
+The command accepts the number as it appears in the log, the bytes as `0x16030100`, or four
+characters such as `POST`. `python -m tools.pages.sizes` writes this page.
 
 | size | bytes | what they are |
 |---|---|---|

@@ -180,7 +180,7 @@ def test_what_is_nearly_a_dump_is_seen_to_be_none_at_once(text: str) -> None:
 
 @pytest.mark.parametrize("offset", ["20000010", "ffffffffffffffff"])
 def test_lines_that_repeat_do_not_take_memory_without_end(offset: str) -> None:
-    beyond = r"line 3 begins at byte \d+, but a dump has at most 268435456 bytes"
+    beyond = r"line 3 begins at byte \d+, but a dump can contain at most 268435456 bytes"
     with traced() as memory, pytest.raises(DumpError, match=beyond):
         read_dump(f"00000000  00 11\n*\n{offset}")
     assert memory.most < 1_000_000

@@ -105,7 +105,7 @@ def test_each_line_is_answered_by_a_line(
     assert ["message" in one for one in told] == [True, False, False, True]
     # A line is never read as a file name.
     assert "is not hex or base64" in told[2]["error"]
-    assert (ran.code, ran.err) == (1, "2 of the lines did not decode\n")
+    assert (ran.code, ran.err) == (1, "2 of the lines could not be decoded\n")
     file = tmp_path / "lines"
     file.write_text("ffffffff00\n", encoding="ascii")
     ran = run("decode", "MetadataRequest", str(file), "-V", "4", "--lines")
@@ -228,7 +228,7 @@ def test_an_empty_frame_is_said_to_be_empty_and_an_odd_one_is_not(run: Run, comm
         (["--frame", "MetadataRequest", "00"], "give only DATA"),
         (["00"], "give MESSAGE and DATA, --frame for a whole frame"),
         (["MetadataRequest", "00"], "--version is missing: give the version"),
-        (["MetadataRequest", "00", "01", "-V", "1"], "text with spaces needs quotes"),
+        (["MetadataRequest", "00", "01", "-V", "1"], "quote text that contains spaces"),
         (["--frame", "00", "-V", "1"], "a request contains its version"),
         (["--frame", "00", "--api", "Metadata"], "--api needs --version"),
         (["--frame", "00", "--lenient"], "frames are read with Kafka's own specs"),
@@ -306,7 +306,7 @@ def test_a_line_of_several_frames_is_answered_by_a_line(run: Run, tmp_path: Path
     assert [frame["message"] for frame in two["frames"]] == ["MetadataRequest"] * 2
     assert "announce" in cut["error"]
     assert "error" not in whole
-    assert (ran.code, ran.err) == (1, "1 of the lines did not decode\n")
+    assert (ran.code, ran.err) == (1, "1 of the lines could not be decoded\n")
 
 
 def _versioned(name: str, version: int, **fields: Any) -> bytes:

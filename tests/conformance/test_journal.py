@@ -284,7 +284,7 @@ def test_the_command_says_how_many_cases_were_finished(run: Run, journal: Path) 
         again = run(*given)
         assert (again.code, again.out) == (0, first.out)
         assert again.err == (
-            f"{journal}: 10 of 59 cases were finished before and are not sent again\n"
+            f"{journal}: 10 of 59 cases were finished earlier and are not sent again\n"
         )
         refused = run(*given, "--hostile")
         assert (refused.code, refused.out) == (1, "")

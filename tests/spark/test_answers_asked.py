@@ -390,7 +390,7 @@ def test_what_nothing_was_seen_of_is_a_line_where_all_is_asked(
 def test_csv_is_of_one_answer(tmp_path: Path) -> None:
     said = CliRunner().invoke(app, ["answers", str(tmp_path), "--format", "csv"])
     assert said.exit_code == 2
-    assert "give exactly one name" in said.output
+    assert "specify exactly one name" in said.output
 
 
 @pytest.mark.spark

@@ -77,7 +77,7 @@ def _properties(
     "--out",
     required=True,
     metavar="OUT",
-    help="The directory for the tables and report.html: a local path, or an s3://, gs:// or "
+    help="The output directory for the tables and report.html: a local path, or an s3://, gs:// or "
     "abfs:// URL.",
 )
 @click.option(
@@ -95,7 +95,7 @@ def _properties(
     metavar="[text|json]",
     default=Format.TEXT,
     show_default="text",
-    help="The format of the summary that is printed at the end.",
+    help="The format of the summary printed at the end.",
 )
 @click.option(
     "--append",
@@ -118,7 +118,7 @@ def _properties(
     multiple=True,
     callback=_properties,
     help="With --iceberg-catalog: a property for pyiceberg, such as uri=https://catalog:8181. "
-    "Can be given several times. Keys and passwords belong in pyiceberg's configuration.",
+    "Can be given multiple times. Keys and passwords belong in pyiceberg's configuration.",
 )
 @click.option(
     "--register",
@@ -133,9 +133,9 @@ def _properties(
     "releases",
     multiple=True,
     metavar="RELEASE",
-    help='The Kafka release to audit for; "4.0" means the newest 4.0 release. Can be given several '
-    "times. The default is the newest release of each major version, beginning with the major "
-    "version of the captured brokers.",
+    help='The Kafka release to audit against; "4.0" means the newest 4.0 release. Can be given '
+    "several times. The default is the newest release of each major version, beginning with the "
+    "major version of the captured brokers.",
 )
 @click.option(
     "--captured-release",
@@ -154,7 +154,7 @@ def _properties(
     "ports",
     type=click.IntRange(1, 65535),
     multiple=True,
-    help="A port that brokers listen on, on any host. Can be given several times.",
+    help="A port on which brokers listen, on any host. Can be given multiple times.",
 )
 @click.option(
     "--broker",
@@ -162,7 +162,7 @@ def _properties(
     metavar="ADDRESS:PORT",
     multiple=True,
     callback=_ends,
-    help="A broker's address and port, such as 10.0.0.1:9092 or [::1]:9092. Can be given several "
+    help="A broker's address and port, such as 10.0.0.1:9092 or [::1]:9092. Can be given multiple "
     "times.",
 )
 @click.option(
@@ -172,8 +172,8 @@ def _properties(
     "--record-bytes",
     is_flag=True,
     help=(
-        "Also write the bytes of records into the message tables. By default, only the "
-        "records table contains these bytes."
+        "Also write the bytes of records to the message tables. By default, only the records table "
+        "contains these bytes."
     ),
 )
 @click.option(
@@ -201,17 +201,17 @@ def _properties(
     "keys",
     metavar="FILE",
     multiple=True,
-    help='A key log with the secrets of the TLS connections in the captures; or "embedded", if '
-    "the pcapng files hold the secrets. Can be given several times.",
+    help='A key log with the secrets of the TLS connections in the captures; or "embedded" if the '
+    "pcapng files contain the secrets. Can be given multiple times.",
 )
 @batch_mib_option
 @click.option(
     "--max-ratio",
     type=click.IntRange(min=1),
     help=(
-        "The largest ratio of inflated bytes in record batches to captured bytes; by default "
-        "1024. If all batches together exceed this ratio, flexwire leaves out and counts each "
-        "batch that exceeds the ratio."
+        "The largest allowed ratio of decompressed record-batch bytes to captured bytes; by "
+        "default 1024. If all batches together exceed this ratio, flexwire omits and counts each "
+        "batch that itself exceeds it."
     ),
 )
 @click.option(
@@ -220,18 +220,17 @@ def _properties(
     type=click.IntRange(min=32),
     callback=lambda _context, _option, value: None if value is None else value << 20,
     help=(
-        "How many MiB of captures one task decodes (range_bytes). By default, flexwire "
-        "chooses this size from the number of tasks that Spark can run at once. On a cluster, the "
-        "size is at most 512 MiB. Set this option if the number of executors changes during the "
-        "run."
+        "How many MiB of captures each task decodes (range_bytes). By default, flexwire chooses "
+        "this size based on the number of tasks that Spark can run at once. On a cluster, the size "
+        "is at most 512 MiB. Set this option if the number of executors changes during the run."
     ),
 )
 @click.option(
     "--skip-unreadable",
     is_flag=True,
     help=(
-        "Leave out files that cannot be opened or are not captures. The report lists these "
-        "files. By default, such a file makes the analysis fail."
+        "Skip files that cannot be opened or are not captures. The report lists these files. By "
+        "default, such a file causes the analysis to fail."
     ),
 )
 @takes_standard_input(paths=input_name, keys=plain_name, labels=plain_name)
@@ -247,26 +246,28 @@ def analyze(
 ) -> None:
     """Decode captures and logs on Spark, and write tables and a report.
 
-    PATHS are captures (pcap or pcapng, optionally gzipped), brokers' log segments, and brokers'
-    request logs (kafka-request.log*, optionally gzipped or in the JSON of container logs). A path
-    can also be a directory of such files (a broker's log.dirs, or one partition's directory), a
-    pattern, or - for standard input. PATHS are local or in an object store (s3://bucket/captures/
-    or 'gs://bucket/*.pcapng'). docs/request-logs.md lists the data missing from request logs.
+    PATHS can be captures (pcap or pcapng, optionally gzipped), brokers' log segments, and brokers'
+    request logs (kafka-request.log*, optionally gzipped or in the JSON format of container logs). A
+    path can also be a directory of such files (a broker's log.dirs, or one partition's directory),
+    a pattern, or - for standard input. PATHS can be local or in an object store
+    (s3://bucket/captures/ or 'gs://bucket/*.pcapng'). docs/request-logs.md lists the data missing
+    from request logs.
 
     OUT contains tables/, facts.json and report.html. tables/ contains every connection, frame,
-    message, record, and log batch, as Parquet. report.html works offline. The report, audit.csv and
-    audit.json list which clients break on which releases. The report, tables/answers/ and answers/
-    (as CSV) contain the answers.
+    message, record, and log batch, stored as Parquet. report.html works offline. The report,
+    audit.csv and audit.json list which clients break on which releases. The report, tables/answers/
+    and answers/ (as CSV) contain the answers.
 
     On a cluster, flexwire must be installed on all machines, and all machines must see the captures
     and OUT under the same paths. docs/cluster.md describes the setup.
 
     With --port or --broker, only connections to these ports or brokers count as Kafka. Otherwise, a
-    connection counts as Kafka if some bytes decode as Kafka. Other connections are only listed.
+    connection counts as Kafka if some of its bytes can be decoded as Kafka. Other connections are
+    only listed.
 
     A finished analysis replaces the whole earlier output in OUT. If an analysis fails, the earlier
-    output does not change. tables/_SUCCESS exists once the tables are complete. Only you can read a
-    local output. In an object store, OUT/current.json contains the output's current path.
+    output does not change. tables/_SUCCESS exists once the tables are complete. A local output is
+    readable only by you. In an object store, OUT/current.json contains the output's current path.
 
     With --append, each analysis adds its rows to the Delta or Iceberg tables in OUT, exactly once.
     OUT/ledger lists all analyses. The report in OUT/runs covers only this analysis's input.
@@ -332,7 +333,7 @@ def _catalog(tables: str, others: dict[str, Any]) -> IcebergCatalog | None:
         raise click.UsageError(f"{option} is for Iceberg tables; also use --tables iceberg")
     if properties and not name:
         raise click.UsageError(
-            "--iceberg-property needs --iceberg-catalog, which specifies the catalog"
+            "--iceberg-property requires --iceberg-catalog, which specifies the catalog"
         )
     if tables == ICEBERG and others["register"]:
         raise click.UsageError(

@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     type=click.Choice(["text", "csv", "json", "table"]),
     default="text",
     show_default=True,
-    help="Text shows the columns and units of the report, in lines of up to 120 characters. CSV "
-    'and JSON contain all rows and columns. "table" is the old name for text.',
+    help="The output format. Text shows the columns and units of the report, in lines of up to 120 "
+    'characters. CSV and JSON include all rows and columns. "table" is the old name for text.',
 )
 @click.option(
     "--rows",
     type=click.IntRange(min=1),
     default=20,
     show_default=True,
-    help="How many rows of each answer to print in text output.",
+    help="The number of rows of each answer to print in text output.",
 )
 @click.option(
     "--reset-plan",
@@ -48,28 +48,28 @@ if TYPE_CHECKING:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the committed offsets of groups to this file, in the format that "
     "'kafka-consumer-groups --reset-offsets --from-file' reads. Offsets that are unknown or "
-    "pending in a transaction are left out and counted. Only with group_offsets.",
+    "pending in a transaction are omitted and counted. Only with group_offsets.",
 )
 @click.option(
     "--since",
     metavar="TIME",
     help=(
-        "Only traffic captured at this time or later, such as 2026-11-22T10:00Z. A time without "
-        "a zone is UTC. In Delta and Iceberg tables, no file of an earlier day is read. Answers "
-        "about logs ignore this option."
+        "Cover only traffic captured at this time or later, such as 2026-11-22T10:00Z. A time "
+        "without a zone is UTC. For Delta and Iceberg tables, files of earlier days are not read. "
+        "Answers about logs ignore this option."
     ),
 )
 @click.option(
     "--until",
     metavar="TIME",
-    help="Only traffic captured before this time, in the same form as --since.",
+    help="Cover only traffic captured before this time, in the same format as --since.",
 )
 @click.option(
     "--no-sums",
     is_flag=True,
     help="Compute the answers from all rows. Without this option, flexwire stores the daily sums "
-    "of Delta and Iceberg tables in OUT/sums, and reuses the sums of a day until the files of "
-    "that day change.",
+    "of Delta and Iceberg tables in OUT/sums, and reuses a day's sums until the files of that day "
+    "change.",
 )
 @labels_option
 @master_option
@@ -91,13 +91,12 @@ def answers(
     memory: str,
     worker_memory: str | None,
 ) -> None:
-    """Answer questions about the traffic in OUT, which is the output of an analysis.
+    """Answer questions about the traffic in OUT, the output of an analysis.
 
     docs/answers.md lists the NAMES. The default is all answers. If the analysis stored an answer,
-    the command prints the stored answer. The command computes all other answers on Spark from the
-    tables, and does not store them. With --labels, --since or --until, and for Delta and Iceberg
-    tables, the command computes every answer. For Delta and Iceberg tables, the command stores
-    daily sums.
+    the command prints it. The command computes all other answers from the tables on Spark, and does
+    not store them. With --labels, --since or --until, and for Delta and Iceberg tables, the command
+    computes every answer. For Delta and Iceberg tables, the command stores daily sums.
     """
     from flexwire.answers.asking.results import ALL
     from flexwire.answers.asking.time_span import TimeSpan
@@ -107,7 +106,7 @@ def answers(
     if reset_plan is not None:
         names = _plan_names(names)
     if format == "csv" and len(names) != 1:
-        raise click.UsageError("CSV can contain only one answer; give exactly one name")
+        raise click.UsageError("CSV output can contain only one answer; specify exactly one name")
     results = stored_answers(
         out,
         names or ALL,
@@ -171,7 +170,9 @@ def _write_plan(result: AnswerResult, file: Path, *, is_json: bool) -> None:
 
     if result.count > len(result.rows):
         kept_rows = f"the analysis kept {len(result.rows):,} of {result.count:,} rows"
-        raise InputError(f"{kept_rows}, so a plan would lack an unknown number of groups")
+        raise InputError(
+            f"{kept_rows}, so an unknown number of groups would be missing from the plan"
+        )
     plan = reset_plan(result.rows)
     left_out = {"unknown": plan.unknown, "pending": plan.pending, "unwritable": plan.unwritable}
     if not plan.offsets:

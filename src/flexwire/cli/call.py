@@ -130,8 +130,7 @@ class _CallOptions:
 @click.option(
     "--any-version",
     is_flag=True,
-    help="Send the version given by --version without first checking that the broker offers this "
-    "version.",
+    help="Use the version given by --version without first checking that the broker offers it.",
 )
 @click.option(
     "--to",
@@ -144,7 +143,7 @@ class _CallOptions:
 @click.option(
     "--retry",
     is_flag=True,
-    help="If the answer says that another broker is responsible, look that broker up and send "
+    help="If the answer indicates that another broker is responsible, look up that broker and send "
     "the request again, up to 5 times.",
 )
 @click.option(
@@ -155,27 +154,27 @@ class _CallOptions:
     "header_tags",
     metavar="NUMBER=VALUE",
     multiple=True,
-    help="A tagged field of the request header: 10042=text or 10042=hex:00ff. Can be given several "
-    "times.",
+    help="Add a tagged field to the request header: 10042=text or 10042=hex:00ff. Can be given "
+    "multiple times.",
 )
 @release_option
 @click.option(
     "--requests",
     metavar="FILE",
-    help="Send the requests in this file, one on each line; - reads standard input. The command "
-    'prints one line for each request. A line is {"message": …, "body": …}. A line can also '
-    "contain version, to and headerTags.",
+    help="Send the requests in this file, one per line; - reads standard input. Each line has the "
+    'form {"message": …, "body": …}, and can also contain version, to and headerTags. The command '
+    "prints one line for each request.",
 )
 @click.option("--apis", is_flag=True, help="List the broker's APIs with their versions.")
 @click.option(
     "--bootstrap-controller",
     is_flag=True,
-    help="ADDRESS is the address of a controller's listener.",
+    help="Treat ADDRESS as the address of a controller's listener.",
 )
 @click.option(
     "--explain",
     is_flag=True,
-    help="Explain the bytes of the request and the response on standard error.",
+    help="Print an explanation of the request and response bytes to standard error.",
 )
 @click.option("--records", is_flag=True, help="Show records as JSON instead of base64.")
 @click.option("--raw", is_flag=True, help="Print the JSON form without the names of error codes.")
@@ -183,7 +182,8 @@ class _CallOptions:
     "--format",
     "output",
     type=click.Choice(Format, case_sensitive=False),
-    help="The format: json, or text for people. The default is json, or text with --apis.",
+    help="The output format: json, or human-readable text. The default is json, or text with "
+    "--apis.",
 )
 @connection_options
 @click.option(
@@ -191,7 +191,7 @@ class _CallOptions:
     type=click.IntRange(min=1),
     default=ANSWER_BYTES // _MIB,
     show_default=True,
-    help="Refuse an answer that is larger than this many MiB.",
+    help="Reject an answer larger than this many MiB.",
 )
 @takes_standard_input(
     *("body", "requests", "password_file"),
@@ -217,12 +217,12 @@ def call(
     timeout: float | None,
     **asking: Any,
 ) -> None:
-    """Send a request to a broker and print its answer as JSON.
+    """Send a request to a broker and print the broker's answer as JSON.
 
-    ADDRESS is HOST:PORT of a broker, or of several brokers, separated by commas. MESSAGE is the
-    name of a request, such as Metadata. JSON is the body of the request: the JSON text, the path of
-    a file, or - for standard input. Fields that you leave out get their defaults. Give records as
-    base64 or as JSON: a list of {"key": …, "value": …, "headers": …}.
+    ADDRESS is the HOST:PORT of a broker, or a comma-separated list for several brokers. MESSAGE is
+    the name of a request, such as Metadata. JSON is the body of the request: the JSON text, the
+    path of a file, or - for standard input. Fields that you omit get their default values. Write
+    records as base64 or as JSON: a list of {"key": …, "value": …, "headers": …}.
 
     \b
     flexwire call localhost:9092 Metadata '{"topics": null}' --version 12
@@ -230,13 +230,13 @@ def call(
     flexwire call localhost:9092 DescribeQuorum --to controller --explain
     flexwire call broker:9093 ListGroups --command-config client.properties
 
-    A request needs --yes unless flexwire knows that it only reads. If the answer has an error code,
-    the command names the error in the answer and on standard error, and exits with 1. It also exits
-    with 1 if the answer deviates from Kafka's protocol. In this case, it prints the part that it
-    could read, and reports on standard error where the answer deviates.
+    A request needs --yes unless flexwire knows that it only reads. If the answer contains an error
+    code, the command names the error in the answer and on standard error, and exits with 1. It also
+    exits with 1 if the answer deviates from Kafka's protocol. In this case, it prints the part that
+    it could read, and reports on standard error where the answer deviates.
     """  # noqa: D301 - click needs a real backspace character
     if sum((message is not None, requests is not None, apis)) != 1:
-        raise click.UsageError("give one of MESSAGE, --requests and --apis")
+        raise click.UsageError("give exactly one of MESSAGE, --requests and --apis")
     connection = ConnectionOptions(
         command_config, tls, ca, certificate, key, sasl, user, password_file, client_id, timeout
     )
@@ -320,9 +320,7 @@ def _call_each_line(cluster: Cluster, source: str, options: _CallOptions, second
             line_form["error"] = f"{type(error).__name__}: {why}"
             print(json.dumps(line_form, ensure_ascii=False), flush=True)
     if failed:
-        print(
-            f"{failed} of the requests failed, or were answered with error codes", file=sys.stderr
-        )
+        print(f"{failed} of the requests failed or were answered with error codes", file=sys.stderr)
         sys.exit(1)
 
 

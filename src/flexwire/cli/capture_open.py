@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     metavar="FILE",
     multiple=True,
     required=True,
-    help='A key log in the format of SSLKEYLOGFILE; or "embedded", if the pcapng files hold the '
-    "secrets. Can be given several times.",
+    help='A key log in SSLKEYLOGFILE format; or "embedded" if the pcapng files contain the '
+    "secrets. Can be given multiple times.",
 )
 @click.option(
     "--out",
     required=True,
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="The directory for the written captures; it must be empty or new.",
+    help="The output directory for the captures; it must be empty or new.",
 )
 @format_option
 @takes_standard_input(paths=capture_name, keys=plain_name)
@@ -41,10 +41,10 @@ def capture_open(
 ) -> None:
     """Decrypt the TLS connections in captures.
 
-    PATHS are captures (pcap or pcapng, optionally gzipped), directories of captures, patterns, or -
-    for standard input. If the key logs contain the secrets of a TLS connection, the command writes
-    the data as if the client had not used TLS, with the same addresses and times. All other packets
-    are written unchanged.
+    PATHS can be captures (pcap or pcapng, optionally gzipped), directories of captures, patterns,
+    or - for standard input. If the key logs contain the secrets of a TLS connection, the command
+    writes the data as if the client had not used TLS, with the same addresses and times. All other
+    packets are written unchanged.
 
     The capture must include the handshake of each connection. flexwire decrypts TLS 1.2 and 1.3
     with AES-GCM and ChaCha20-Poly1305. The command counts the connections that it cannot decrypt,

@@ -30,10 +30,10 @@ _OPTIONS = (
         "mode",
         type=click.Choice(["strict", "legacy", "kip", "draft"]),
         help=(
-            "Which specs to accept: specs that Kafka's generator reads (strict), also specs from "
-            "old releases (legacy), specs that follow KIP-482 (kip), or specs that follow the "
-            "first draft of KIP-482 (draft). The default is the mode in the configuration, or "
-            "strict if the configuration does not set a mode."
+            "Which specs to accept: those that Kafka's generator reads (strict), those plus specs "
+            "from old releases (legacy), specs that follow KIP-482 (kip), or specs that follow the "
+            "first draft of KIP-482 (draft). The default is the mode set in the configuration, or "
+            "strict if none is set there."
         ),
     ),
     click.option(
@@ -49,7 +49,7 @@ _OPTIONS = (
         multiple=True,
         metavar="RULE",
         shell_complete=rule_names,
-        help="Use this rule or category. Can be given several times.",
+        help="Use this rule or category. Can be given multiple times.",
     ),
     click.option(
         "--except",
@@ -57,7 +57,7 @@ _OPTIONS = (
         multiple=True,
         metavar="RULE",
         shell_complete=rule_names,
-        help="Do not use this rule or category. Can be given several times.",
+        help="Do not use this rule or category. Can be given multiple times.",
     ),
     click.option(
         "--config",

@@ -69,24 +69,24 @@ class ConformanceFormat(StrEnum):
 @click.option(
     "--write",
     is_flag=True,
-    help="Also send requests that change something. These requests use only a topic, groups and "
-    "a transactional id with new names, which the run creates itself. The topic and the groups "
-    "are removed afterwards, even if the run is interrupted. If the cluster has never had a "
-    "group or a transaction, these requests make the cluster create its internal topics.",
+    help="Also send requests that change something. These requests use only a topic, groups and a "
+    "transactional id that the run itself creates under new names. The topic and the groups are "
+    "removed afterwards, even if the run is interrupted. If the cluster has never had a group or a "
+    "transaction, these requests make the cluster create its internal topics.",
 )
 @click.option(
     "--disposable",
     is_flag=True,
     help="Also send requests that concern the whole cluster: quotas, credentials, ACLs, features, "
-    "reassignments, voters. The command does NOT undo these changes. Use this option only on "
-    "a cluster that nobody needs afterwards. Implies --write.",
+    "reassignments, voters. The command does NOT undo these changes. Use this option only on a "
+    "cluster that is no longer needed afterwards. Implies --write.",
 )
 @click.option(
     "--dry-run",
     is_flag=True,
     help=(
-        "Only list which requests the run would send and which it would leave out. The command "
-        "asks the broker for its versions (ApiVersions) and sends nothing else."
+        "Only list which requests the run would send and which it would omit. The command asks the "
+        "broker for its versions (ApiVersions) and sends nothing else."
     ),
 )
 @click.option(
@@ -172,8 +172,8 @@ def conform(
 
     The command checks the bytes of each response: the correlation id, the header version, the
     fields, the end of the response, and the requested names. An error code is not a deviation. If a
-    response reports a missing permission or a disabled feature, the rest is not checked. Exits with
-    100 if the broker breaks a rule. --against does not affect the exit code.
+    response reports a missing permission or a disabled feature, the rest of the response is not
+    checked. Exits with 100 if the broker breaks a rule. --against does not affect the exit code.
     """
     if against_config is not None and against is None:
         raise click.UsageError("--against-config needs --against")
@@ -278,7 +278,7 @@ def _tell_resumed(run: ConformanceRun, path: Path) -> None:
     done = sum(one.resumed for one in run.of_each_broker)
     total = sum(len(one.plan.cases) for one in run.of_each_broker)
     if done:
-        note(f"{path}: {done} of {total} cases were finished before and are not sent again")
+        note(f"{path}: {done} of {total} cases were finished earlier and are not sent again")
 
 
 def _asking(

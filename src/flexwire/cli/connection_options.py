@@ -49,13 +49,13 @@ _OPTIONS = (
         "--command-config",
         type=_FILE,
         help=(
-            "A client's properties file for Kafka's own tools, with settings for TLS and SASL "
-            "and key files in PEM or PKCS #12. The command lists the settings that it does not "
-            "use."
+            "A client properties file in the format of Kafka's own tools, with TLS and SASL "
+            "settings; key files can be in PEM or PKCS #12. The command lists the settings that it "
+            "does not use."
         ),
     ),
     click.option(
-        "--tls", is_flag=True, help=("Use TLS and trust the certificate authorities of the system.")
+        "--tls", is_flag=True, help=("Use TLS and trust the system's certificate authorities.")
     ),
     click.option(
         "--ca", type=_FILE, help=("Use TLS and trust the certificate authorities in this PEM file.")
@@ -66,7 +66,7 @@ _OPTIONS = (
         help="Use mutual TLS: send the broker this certificate chain, in PEM.",
     ),
     click.option(
-        "--key", type=_FILE, help="The key of the certificate chain, if the key is in another file."
+        "--key", type=_FILE, help="The key for the certificate chain, if it is in a separate file."
     ),
     click.option(
         "--sasl",
@@ -86,8 +86,8 @@ _OPTIONS = (
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
         help=(
-            "The time limit in seconds until the broker has responded and this command has decoded "
-            "and printed the response.  [default: 30]"
+            "The time limit, in seconds, for the broker to respond and for this command to decode "
+            "and print the response.  [default: 30]"
         ),
     ),
 )
@@ -170,7 +170,7 @@ def _login(options: ConnectionOptions) -> Login | None:
 
     if options.sasl is None:
         if options.user is not None or options.password_file is not None:
-            raise click.UsageError("a login needs --sasl, such as PLAIN or SCRAM-SHA-256")
+            raise click.UsageError("a login requires --sasl, such as PLAIN or SCRAM-SHA-256")
         return None
     if options.user is None:
         raise click.UsageError("--sasl needs --user")

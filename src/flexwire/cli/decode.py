@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 @click.option(
     "--lines",
     is_flag=True,
-    help="Each line of DATA (a file, or - for standard input) is one message or frame, in hex or "
-    "base64. The command prints one line for each message or frame.",
+    help="Treat each line of DATA (a file, or - for standard input) as one message or frame, in "
+    "hex or base64. The command prints one line for each message or frame.",
 )
 @release_option
 @specs_options
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     type=click.Choice(Format, case_sensitive=False),
     default=Format.JSON,
     show_default="json",
-    help="The format: JSON, or text for people, which includes the names of error codes.",
+    help="The output format: JSON, or human-readable text that includes the names of error codes.",
 )
 @takes_standard_input("words", "request", specs=spec_name)
 def decode(
@@ -91,7 +91,8 @@ def decode(
     """Decode one MESSAGE, or a whole frame, and print its JSON form.
 
     Without --frame, DATA is the message alone, without a request or response header. With --frame,
-    DATA is header and body together, and the output includes records and the names of error codes.
+    DATA is the header and body together, and the output includes records and the names of error
+    codes.
 
     DATA is hex, a hex dump, base64, the path of a file, or - for standard input.
 
@@ -277,7 +278,7 @@ def _print_lines(
             failed += is_part(form)
         print(json.dumps(form, ensure_ascii=False), flush=True)
     if failed:
-        print(f"{failed} of the lines did not decode", file=sys.stderr)
+        print(f"{failed} of the lines could not be decoded", file=sys.stderr)
         sys.exit(1)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     default=Path("out/demo"),
     show_default=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="The directory for all files of the demo.",
+    help="The output directory for all files of the demo.",
 )
 @memory_option
 @format_option

@@ -200,7 +200,7 @@ def _joined(lines: list[_DumpLine | None], base: int, order: Callable[[bytes], b
         if lines[index - 1] is None and last:
             if at > MOST_BYTES:
                 raise DumpError(
-                    f"line {line.number} begins at byte {at}, but a dump has at most "
+                    f"line {line.number} begins at byte {at}, but a dump can contain at most "
                     f"{MOST_BYTES} bytes"
                 )
             data += last * ((at - len(data)) // len(last))
@@ -232,7 +232,7 @@ def _content(line: _DumpLine, most: int) -> bytes:
             break
         data, at = data + bytes.fromhex(match[2]), match.end()
     if line.content and not data:
-        raise DumpError(f"line {line.number} contains no bytes in hex")
+        raise DumpError(f"line {line.number} contains no hex bytes")
     return data
 
 

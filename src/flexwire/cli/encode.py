@@ -72,9 +72,8 @@ def encode(
     """Encode a MESSAGE from its JSON form and print the bytes.
 
     JSON is the JSON text, the path of a file, or - for standard input, which is the default. JSON
-    must contain every field that is not tagged, as Kafka's own tools require. With --defaults,
-    missing fields get their defaults, and '{}' encodes a message in which every field has its
-    default.
+    must contain every untagged field, as Kafka's own tools require. With --defaults, missing fields
+    get their defaults, and '{}' encodes a message in which every field has its default.
     """
     message_class = find_message(message, release, specs, specs_mode)
     number = version_of(message_class, version)

@@ -65,8 +65,9 @@ _WIDTH = 8
     "--size",
     metavar="N",
     help=(
-        "Explain N, a size from an error message in a log. N is a number, 0x and hex digits, or "
-        "four characters. This option excludes all other options and arguments."
+        "Explain N, a size from an error message in a log. N is a decimal number, 0x followed by "
+        "hex digits, or four characters. This option cannot be combined with other options or "
+        "arguments."
     ),
 )
 @takes_standard_input("words", "request", specs=spec_name)

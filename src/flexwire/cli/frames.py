@@ -123,32 +123,32 @@ _OPTIONS = (
         "--frame",
         is_flag=True,
         help=(
-            "DATA is a frame: header and body, with or without the length before them. Without "
-            "--api and --request, the frame is a request. With one of these options, the frame "
-            "is a response. DATA can contain several frames, one after the other. The last frame "
-            "may be cut off."
+            "Treat DATA as a frame: the header and body, with or without the length before them. "
+            "With --api or --request, the frame is a response; without these options, it is a "
+            "request. DATA can contain several frames, one after the other. The last frame may be "
+            "cut off."
         ),
     ),
     click.option(
         "--api",
         metavar="API",
-        help="The frame is a response of this API (a name such as Metadata, or an api key), in "
-        "the version given by --version.",
+        help="Treat the frame as a response of this API (a name such as Metadata, or an api key), "
+        "in the version given by --version.",
     ),
     click.option(
         "--request",
         metavar="DATA",
         help=(
-            "The frame is the response to this request. Give the request's bytes in the same way "
-            "as DATA."
+            "Treat the frame as the response to this request. Write the request's bytes in the "
+            "same notation as DATA."
         ),
     ),
     click.option(
         "--no-length",
         is_flag=True,
         help=(
-            "The frame has no length before its header. By default, flexwire detects whether the "
-            "frame begins with a length."
+            "Treat the frame as having no length before its header. By default, flexwire detects "
+            "whether the frame begins with a length."
         ),
     ),
     click.option(
@@ -190,7 +190,7 @@ def split_words(words: tuple[str, ...], framing: FramingOptions) -> tuple[str | 
             "a capture"
         )
     if len(words) > len(("MESSAGE", "DATA")):
-        raise click.UsageError(f"got {words[2]!r} after DATA; text with spaces needs quotes")
+        raise click.UsageError(f"got {words[2]!r} after DATA; quote text that contains spaces")
     return words[0], words[1]
 
 

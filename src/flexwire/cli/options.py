@@ -123,15 +123,15 @@ stable_version_option = click.option(
 release_option = click.option(
     "--release",
     shell_complete=release_names,
-    help="The Kafka release whose layout to use. The default is the newest release that has the "
+    help="Use the layout of this Kafka release. The default is the newest release that has the "
     "version.",
 )
 optional_version_option = click.option(
     "-V",
     "--version",
     type=_Version(),
-    help='The message version; "latest" is the newest version of MESSAGE. Leave this option '
-    "out for the frame of a request, because the frame contains the version.",
+    help='The message version; "latest" is the newest version of MESSAGE. Omit this option for a '
+    "request frame, because the frame contains the version.",
 )
 _specs_option = click.option(
     "--specs",
@@ -145,9 +145,9 @@ _specs_mode_option = click.option(
     type=click.Choice(["strict", "legacy", "kip", "draft"]),
     default="strict",
     show_default=True,
-    help="Which specs to accept: specs that Kafka's generator reads (strict), also specs from old "
-    "releases (legacy), specs that follow KIP-482 (kip), or specs that follow the first draft of "
-    "KIP-482 (draft).",
+    help="Which specs to accept: those that Kafka's generator reads (strict), those plus specs from "
+    "old releases (legacy), specs that follow KIP-482 (kip), or specs that follow the first draft "
+    "of KIP-482 (draft).",
 )
 
 # This option is for commands that also write specs. The choice ``draft`` is missing, because specs
@@ -157,8 +157,8 @@ read_mode_option = click.option(
     type=click.Choice(["strict", "legacy", "kip"]),
     default="strict",
     show_default=True,
-    help="Which specs to accept: specs that Kafka's generator reads (strict), also specs from old "
-    "releases (legacy), or specs that follow KIP-482 (kip).",
+    help="Which specs to accept: those that Kafka's generator reads (strict), those plus specs from "
+    "old releases (legacy), or specs that follow KIP-482 (kip).",
 )
 
 
@@ -242,23 +242,23 @@ batch_mib_option = click.option(
     callback=lambda _context, _option, value: None if value is None else value << 20,
     help=(
         "Decompress a record batch to at most this many MiB (max_inflated), by default 128. "
-        "flexwire does not read larger batches, but counts them."
+        "flexwire counts larger batches but does not read them."
     ),
 )
 master_option = click.option(
     "--master",
     metavar="URL",
     help="Where Spark runs: local[4], spark://HOST:7077, yarn, k8s://…, or sc://HOST:15002 for "
-    "Spark Connect. The default is the master that spark-submit sets, or else this machine "
-    "with all its processors.",
+    "Spark Connect. The default is the master that spark-submit sets, or else this machine, with "
+    "all its processors.",
 )
 
 labels_option = click.option(
     "--labels",
     metavar="FILE",
     help=(
-        "A CSV file with the header client_id,team. The audit then shows the team of each "
-        "client. Every answer with one row for each client also shows the team."
+        "A CSV file with the header line client_id,team. The audit then shows the team of each "
+        "client, as does every answer that has one row for each client."
     ),
 )
 
@@ -268,7 +268,7 @@ timezone_option = click.option(
     metavar="ZONE",
     default=DEFAULT_ZONE,
     show_default=True,
-    help='For request logs: the time zone of times that have no zone, such as "Europe/Berlin" or '
+    help='For request logs: the time zone for times without a zone, such as "Europe/Berlin" or '
     '"+02:00".',
 )
 

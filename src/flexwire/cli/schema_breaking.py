@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     "--against",
     multiple=True,
     metavar="OLD",
-    help="The specs to compare with, in the same notation as NEW. Can be given several times.",
+    help="The specs to compare with, in the same notation as NEW. Can be given multiple times.",
 )
 @click.option(
     "--unstable",

@@ -29,7 +29,7 @@ _BUNDLED = "the bundled specs"
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     multiple=True,
     help='Also measure the messages in a file, without headers: {"message": …, "version": …, '
-    '"hex": …} on each line; - is standard input. Can be given several times.',
+    '"hex": …} on each line; - is standard input. Can be given multiple times.',
 )
 @click.option(
     "--specs",
@@ -42,7 +42,7 @@ _BUNDLED = "the bundled specs"
     "--against",
     multiple=True,
     metavar="OLD",
-    help="The specs to compare with. The default is all bundled specs. Can be given several times.",
+    help="The specs to compare with. The default is all bundled specs. Can be given multiple times.",
 )
 @click.option(
     "--error-tags",

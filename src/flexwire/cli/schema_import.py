@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     "--drop",
     multiple=True,
     metavar="RELEASE",
-    help="Remove this release from the catalog. Can be given several times.",
+    help="Remove this release from the catalog. Can be given multiple times.",
 )
 @click.option(
     "--fresh",

@@ -105,7 +105,7 @@ _FIELD_OPTIONS = {
     ),
     "only": filter_options(
         "Capture",
-        " Can be given several times. The filter appears in the capture and in every report "
+        " Can be given multiple times. The filter appears in the capture and in every report "
         "about the capture.",
     ),
     "ports": (

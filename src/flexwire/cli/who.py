@@ -77,7 +77,7 @@ _COLUMNS: Final = (
     multiple=True,
     help=(
         "Only connections whose client id, principal, instance id, address with port, software, "
-        "topic or API is this text. A * stands for any text. Can be given several times. A "
+        "topic or API is this text. A * stands for any text. Can be given multiple times. A "
         "connection must then match every TEXT."
     ),
 )

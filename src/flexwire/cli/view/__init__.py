@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def _filtered(command: Callable[..., None]) -> Callable[..., None]:
-    options = reversed(filter_options("Show", " Can be given several times."))
+    options = reversed(filter_options("Show", " Can be given multiple times."))
     return reduce(lambda wrapped, option: option(wrapped), options, command)
 
 

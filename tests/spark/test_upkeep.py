@@ -352,11 +352,11 @@ def test_commands_say_what_they_do_before_they_do_it(out: OutputDirectory) -> No
     run = CliRunner()
     told = run.invoke(app, ["tables", "compact", out.url, "--dry-run"], catch_exceptions=False)
     assert told.exit_code == 0
-    assert "join frames 2020-01-01: 12 files, " in told.output
-    assert told.output.endswith("60 files would be joined.\n")
+    assert "merge frames 2020-01-01: 12 files, " in told.output
+    assert told.output.endswith("60 files would be merged.\n")
     assert len(files(out)) == 21
     done = run.invoke(app, ["tables", "compact", out.url], catch_exceptions=False)
-    assert done.output == told.output.replace("would be joined", "joined")
+    assert done.output == told.output.replace("would be merged", "merged")
     assert len(files(out)) == 3
     kept = run.invoke(app, ["tables", "vacuum", out.url], catch_exceptions=False)
     assert kept.output == "0 files removed.\n"

@@ -258,7 +258,7 @@ def records() -> None:
 
 @app.group("tables")
 def tables_group() -> None:
-    """Maintain tables that grow: compact, retain, undo, vacuum."""
+    """Maintain growing tables: compact, retain, undo, vacuum."""
 
 
 @app.group("vectors")

@@ -46,14 +46,14 @@ _NAME_LETTERS: Final = 16
     type=click.IntRange(0, 2**63 - 1),
     default=0,
     show_default=True,
-    help="The same seed generates the same messages.",
+    help="The random seed. The same seed always generates the same messages.",
 )
 @click.option(
     "--hostile",
     is_flag=True,
     help=(
         "Damage each message in one place, for example with a missing end, a wrong length, a null, "
-        "a varint that is too long, repeated tags, a flipped bit or another version."
+        "an overlong varint, repeated tags, a flipped bit or another version."
     ),
 )
 @click.option(
@@ -78,8 +78,8 @@ _NAME_LETTERS: Final = 16
     type=click.Choice(Format, case_sensitive=False),
     default=Format.JSON,
     show_default="json",
-    help="The format of each message: a line of JSON, or text that shows the bytes of the message "
-    "in hex.",
+    help="The output format of each message: a line of JSON, or text that shows the message's "
+    "bytes in hex.",
 )
 @release_option
 @specs_options
@@ -100,7 +100,7 @@ def generate(
 ) -> None:
     """Generate random messages of one version, valid or nearly valid.
 
-    A valid message has random values in every field, and unknown tagged fields. Each line of JSON
+    A valid message contains random values in every field, and unknown tagged fields. Each JSON line
     contains the message, the version, the bytes as hex, and the JSON form as body. With --frame,
     the line also contains the header. With --hostile, the line contains no body and no header.
     Instead, the line contains a description of the damage, and the error from flexwire's strict

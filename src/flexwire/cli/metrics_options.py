@@ -15,7 +15,8 @@ METRICS_OPTIONS: Final = (
     click.option(
         "--metrics",
         metavar="HOST:PORT",
-        help="Serve all counts as OpenMetrics at http://HOST:PORT/metrics, on loopback only.",
+        help="Serve all counts in OpenMetrics format at http://HOST:PORT/metrics, on loopback "
+        "only.",
     ),
     click.option(
         "--metrics-beyond-loopback",

@@ -145,9 +145,9 @@ _specs_mode_option = click.option(
     type=click.Choice(["strict", "legacy", "kip", "draft"]),
     default="strict",
     show_default=True,
-    help="Which specs to accept: those that Kafka's generator reads (strict), those plus specs from "
-    "old releases (legacy), specs that follow KIP-482 (kip), or specs that follow the first draft "
-    "of KIP-482 (draft).",
+    help="Which specs to accept: those that Kafka's generator reads (strict), those plus specs "
+    "from old releases (legacy), specs that follow KIP-482 (kip), or specs that follow the first "
+    "draft of KIP-482 (draft).",
 )
 
 # This option is for commands that also write specs. The choice ``draft`` is missing, because specs
@@ -157,8 +157,8 @@ read_mode_option = click.option(
     type=click.Choice(["strict", "legacy", "kip"]),
     default="strict",
     show_default=True,
-    help="Which specs to accept: those that Kafka's generator reads (strict), those plus specs from "
-    "old releases (legacy), or specs that follow KIP-482 (kip).",
+    help="Which specs to accept: those that Kafka's generator reads (strict), those plus specs "
+    "from old releases (legacy), or specs that follow KIP-482 (kip).",
 )
 
 

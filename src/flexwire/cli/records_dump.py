@@ -49,27 +49,29 @@ _PARTS = {
 )
 @click.option("--deep", is_flag=True, help="Also show the records of each batch.")
 @click.option(
-    "--offsets", type=OffsetRange(), help="Only these offsets: A-B (both included), A-, -B or A."
+    "--offsets",
+    type=OffsetRange(),
+    help="Show only these offsets: A-B (both included), A-, -B or A.",
 )
 @click.option(
     "--time",
     "times",
     type=TimeRange(),
     help=(
-        "Only records from the first time to the second, both included. You may leave out one of "
-        "the two times. A time is ISO 8601 (UTC if it has no zone) or milliseconds."
+        "Show only records from the first time to the second, both included. You can omit one of "
+        "the two times. Write a time in ISO 8601 (UTC if it has no zone) or in milliseconds."
     ),
 )
 @click.option(
     "--max-bytes",
     type=click.IntRange(min=0),
-    help="Only batches that begin within the first N bytes of a log.",
+    help="Show only batches that begin within the first N bytes of a log.",
 )
 @click.option(
     "--decode",
     type=click.Choice(DECODER_NAMES),
-    help="Decode records as records of this internal topic. The default is the topic in the name "
-    "of the directory. Implies --deep.",
+    help="Decode records as records of this internal topic. The default is the topic in the "
+    "directory name. Implies --deep.",
 )
 @click.option(
     "--release",
@@ -98,7 +100,7 @@ _PARTS = {
     "--headers",
     "convention",
     type=ConventionName(),
-    help="Read the values of record headers by this convention. Implies --deep.",
+    help="Read the values of record headers according to this convention. Implies --deep.",
 )
 @click.option(
     "--header-type",
@@ -112,15 +114,15 @@ _PARTS = {
     type=click.Choice(["kip82", *DIALECT_NAMES]),
     help=(
         "Read logs in KIP-82's own format, in which magic 2 is a message with typed headers. "
-        "kip-82 uses the types in the current KIP-82, and kip-82-earlier the types in its previous "
-        "revision. kip82 is another name for kip-82. Implies --deep."
+        "kip-82 uses the types in the current KIP-82; kip-82-earlier uses the types in its "
+        "previous revision. kip82 is another name for kip-82. Implies --deep."
     ),
 )
 @click.option(
     "--without",
     type=click.Choice(["batches", *_PARTS]),
     multiple=True,
-    help="Leave out the batches, the metadata of records, or the content of records.",
+    help="Omit the batches, the records' metadata, or the records' content.",
 )
 @click.option(
     "--show-credentials",
@@ -156,13 +158,14 @@ def records_dump(
 ) -> None:
     """Dump log segments and the other files of a broker's log directory.
 
-    FILES are *.log, *.index, *.timeindex, *.txnindex, *.snapshot (producer state), *.checkpoint
+    FILES can be *.log, *.index, *.timeindex, *.txnindex, *.snapshot (producer state), *.checkpoint
     (KRaft), leader-epoch-checkpoint, *-offset-checkpoint, directories of these, or - for a log.
 
-    The command shows the header of each batch and checks its crc. With --deep it also shows every
-    record, cut to one line on a terminal. The command compares a log with its indexes. If a file is
-    damaged, the command reports the damage, continues after it, and exits with 100. For the
-    cluster's metadata, the output shows only the number of credentials and of undecodable records.
+    The command shows each batch's header and verifies the batch's CRC. With --deep, it also shows
+    every record, cut to one line on a terminal. The command compares each log with its indexes. If
+    a file is damaged, the command reports the damage, continues after it, and exits with 100. For
+    the cluster's metadata, the output shows only how many credentials and undecodable records there
+    are.
     """
     from flexwire.protocol.internal_topics import InternalTopic
     from flexwire.schema.catalog import catalog

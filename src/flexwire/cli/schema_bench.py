@@ -36,7 +36,7 @@ _WIDTH = 100
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write an HTML page. The page also contains the bytes of each message and test "
+    help="Also write an HTML page, which additionally contains the bytes of each message and test "
     "vectors.",
 )
 @read_mode_option
@@ -60,9 +60,9 @@ def schema_bench(
 ) -> None:
     """Review a change to message specs on one page.
 
-    The page lists what the change breaks for OLD and for each release, new lint findings, and the
-    changes in each version. The page also lists header versions, the bytes of each changed message
-    before and after the change, and test vectors.
+    The page lists what the change breaks compared with OLD and with each release, new lint
+    findings, and the changes in each version. It also lists header versions, the bytes of each
+    changed message before and after the change, and test vectors.
 
     OLD and NEW are each a file, a directory, a jar (kafka-clients contains the specs of its
     release), REV:PATH (a path in a git revision), release:NAME (a release in the bundled catalog),

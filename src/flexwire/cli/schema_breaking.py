@@ -45,10 +45,10 @@ def schema_breaking(
 
     NEW and OLD are each a file, a directory, a jar (kafka-clients contains the specs of its
     release), REV:PATH (a path in a git revision), release:NAME (a release in the bundled catalog),
-    or - for standard input. NEW can also be OLDREV..NEWREV:PATH, which stands for both NEW
-    and OLD. The categories are WIRE, JSON and SUPPORT. If a request in OLD has
-    latestVersionUnstable, the command counts the changes to its highest version but does not report
-    the changes. Exits with 100 if something breaks.
+    or - for standard input. NEW can also be OLDREV..NEWREV:PATH, which stands for both NEW and OLD.
+    The categories are WIRE, JSON and SUPPORT. If a request in OLD has latestVersionUnstable, the
+    command counts the changes to its highest version but does not report them. Exits with 100 if
+    something breaks.
     """
     from flexwire.schema.editions import read_editions
     from flexwire.specs.breaking.report import compare

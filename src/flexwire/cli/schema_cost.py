@@ -28,8 +28,8 @@ _BUNDLED = "the bundled specs"
     "--vectors",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
     multiple=True,
-    help='Also measure the messages in a file, without headers: {"message": …, "version": …, '
-    '"hex": …} on each line; - is standard input. Can be given multiple times.',
+    help="Also measure the messages in this file, without headers. Each line has the form "
+    '{"message": …, "version": …, "hex": …}; - reads standard input. Can be given multiple times.',
 )
 @click.option(
     "--specs",
@@ -42,7 +42,7 @@ _BUNDLED = "the bundled specs"
     "--against",
     multiple=True,
     metavar="OLD",
-    help="The specs to compare with. The default is all bundled specs. Can be given multiple times.",
+    help="The specs to compare with; by default, all bundled specs. Can be given multiple times.",
 )
 @click.option(
     "--error-tags",
@@ -99,10 +99,10 @@ def schema_cost(
 ) -> None:
     """Measure how many bytes a change to specs would save.
 
-    The command encodes every message in the captures twice, before and after the change. The
-    command then compares the sizes by message, version and field, and lists headers separately.
-    Each run measures one change: other specs (--specs), errors as tagged fields (--error-tags), or
-    another encoding (--encoding, --against-encoding).
+    The command encodes every message in the captures twice, once as before the change and once as
+    after it. It then compares the sizes by message, version and field, and lists headers
+    separately. Each run measures one change: other specs (--specs), errors as tagged fields
+    (--error-tags), or another encoding (--encoding, --against-encoding).
 
     CAPTURE is a pcap or pcapng file, a directory of such files, a pattern, or - for standard input.
     The command counts the messages that it cannot compare, by reason. Exits with 1 if no message
@@ -112,7 +112,7 @@ def schema_cost(
     from flexwire.specs.cost.meter import CostMeter, VersionChoice
 
     if not captures and not vectors:
-        raise click.UsageError("give a capture, or --vectors with a file of messages")
+        raise click.UsageError("give a capture, or a file of messages with --vectors")
     if bool(specs) + error_tags + bool(encoding or against_encoding) != 1:
         raise click.UsageError(
             "give one change: --specs, --error-tags, or --encoding and --against-encoding"

@@ -45,13 +45,13 @@ or one message without an API. For each message, the page lists:
 - the versions in each release; brokers of the newest release accept only the versions listed for
   that release;
 - the releases in which the layout or the field names differ from those in the newest release that
-  has the version; to use such a layout, give the release: `flexwire.message(name, release)`;
+  has the version; to use such a layout, specify the release: `flexwire.message(name, release)`;
 - its structures with their fields. A structure is a class inside the message's class:
   `FetchRequest.FetchTopic`. A field that is `maxWaitMs` in JSON is `max_wait_ms` in Python. "2+"
-  means version 2 and later. If no default is shown, the default is zero, false or an empty value,
-  and null for records.
-  An *ignorable* field is left out of a version that lacks the field. A value for any other field
-  that the version lacks is an error. A *map key* must be unique in its array.
+  means version 2 and later. If no default is shown, the default is null for records and zero, false
+  or an empty value for other types. An *ignorable* field is left out of a version that lacks it. A
+  value for any other field that the version lacks is an error. A *map key* must be unique in its
+  array.
 """
 
 
@@ -61,7 +61,7 @@ or one message without an API. For each message, the page lists:
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
-    help="The directory for the pages.",
+    help="The output directory for the pages.",
 )
 @click.option(
     "--format",
@@ -69,14 +69,14 @@ or one message without an API. For each message, the page lists:
     type=click.Choice(["html", "markdown"]),
     default="html",
     show_default=True,
-    help="A web site that works offline, or the reference of the bundled messages as Markdown.",
+    help="A website that works offline, or the reference of the bundled messages as Markdown.",
 )
 @read_mode_option
 @click.option(
     "--capture",
     metavar="ANALYSIS",
-    help="Show which clients send each field, from an output of 'flexwire analyze': a directory "
-    "or URL.",
+    help="Show which clients send each field, based on an output of 'flexwire analyze': a "
+    "directory or URL.",
 )
 @takes_standard_input(paths=spec_name)
 def schema_docs(
@@ -84,10 +84,9 @@ def schema_docs(
 ) -> None:
     """Write a guide to message specs.
 
-    The guide describes every API and message, version by version. The guide shows the fields in
-    wire order, the header versions, the releases that support a version, and the changes between
-    any two versions. The guide can be searched. Open index.html in a browser. The pages work
-    offline.
+    The guide describes every API and message, version by version. It shows the fields in wire
+    order, the header versions, the releases that support a version, and the changes between any two
+    versions. The guide is searchable and works offline. Open index.html in a browser.
 
     PATH is a file, a directory, a jar (kafka-clients contains the specs of its release), REV:PATH
     (a path in a git revision), release:NAME (a release in the bundled catalog), or - for standard

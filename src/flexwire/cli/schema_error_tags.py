@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
-    help="The directory for the specs. Existing specs with the same names are replaced.",
+    help="The output directory for the specs. Existing specs with the same names are replaced.",
 )
 @read_mode_option
 @format_option

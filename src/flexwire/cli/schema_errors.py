@@ -33,9 +33,9 @@ class _NegativeNumberCommand(click.Command):
 def schema_errors(*, text: str, output: Format) -> None:
     """List Kafka's error codes.
 
-    Each line contains an error code, the name of the code, the release that introduced the code,
-    and whether the same request may succeed later. The release "2.4" means that 2.4 or an earlier
-    release introduced the code.
+    Each line contains an error code, its name, the release that introduced the code, and whether
+    the same request may succeed later. The release "2.4" means that 2.4 or an earlier release
+    introduced the code.
 
     TEXT limits the list to one code, or to names that contain TEXT, in upper or lower case. The
     list then explains each code. If no code matches, the command suggests the nearest code and

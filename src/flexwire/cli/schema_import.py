@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--fresh",
     is_flag=True,
-    help="Create a catalog from the sources only, without the releases of an existing catalog.",
+    help="Create a catalog from the sources alone, without the releases of an existing catalog.",
 )
 @click.option(
     "--preview",
@@ -66,8 +66,9 @@ def schema_import(
     revision of a source tree, a directory of releases (<release>/<module>/*.json), or - for a jar
     from standard input.
 
-    A release whose name is not final, such as 4.5.0-SNAPSHOT, 4.5.0-rc1 or 4.5.0-preview, is a
-    preview. All commands read the messages of a preview, but the audit ignores previews.
+    A release whose name is not that of a final release, such as 4.5.0-SNAPSHOT, 4.5.0-rc1 or
+    4.5.0-preview, is a preview. All commands read the messages of a preview, but the audit ignores
+    previews.
     """
     import flexwire.schema
     from flexwire.schema.catalog import INDEX, Catalog, catalog
@@ -112,9 +113,8 @@ def _print_text(report: ImportReport, target: Path) -> None:
     print_line(f"releases {', '.join(report.releases)}")
     if report.changed:
         print(
-            f"changed  {len(report.changed)} pairs are laid out differently in different "
-            "releases. The newest layout is the default; give a release to use the layout of "
-            "that release"
+            f"changed  {len(report.changed)} pairs are laid out differently in different releases. "
+            "The newest layout is the default; specify a release to use its layout"
         )
         for name, version in report.changed:
             print(f"         {name} v{version}")

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 @click.command("list")
 @click.argument("name", default="")
 @click.option(
-    "--module", help=("Only messages of this module: clients, metadata, group-coordinator, …")
+    "--module", help=("List only messages of this module: clients, metadata, group-coordinator, …")
 )
 @click.option(
-    "--release", help="Only messages of this Kafka release; 4.0 means the newest 4.0 release."
+    "--release", help="List only messages of this Kafka release; 4.0 means the newest 4.0 release."
 )
 @format_option
 def schema_list(*, name: str, module: str | None, release: str | None, output: Format) -> None:

@@ -58,8 +58,8 @@ def schema_resolve(
     """List the fields of MESSAGE at one version, in wire order.
 
     Each line shows a field's type in that version, whether the type is compact and nullable,
-    whether the field is inline or has a tag, and its default. Every flexible structure ends with
-    its tagged fields. For a request or response, the first line includes the header version.
+    whether the field is inline or tagged, and its default. Every flexible structure ends with its
+    tagged fields. For a request or response, the first line includes the header version.
     """
     message_class = find_message(message, release, specs, specs_mode)
     form = resolved_form(message_class, version_of(message_class, version), encoding, whole=whole)

@@ -1,4 +1,4 @@
-"""`flexwire tables`: maintain tables that grow: join files, remove old days and leftovers."""
+"""`flexwire tables`: maintain growing tables: merge files, remove old days and leftovers."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ dry_run_option = click.option(
 @dry_run_option
 @format_option
 def compact(*, out: str, dry_run: bool, output: Format) -> None:
-    """Join the small files of the tables in OUT.
+    """Merge the small files of the tables in OUT.
 
     OUT is an output of analyze --tables delta. In each table, the files of one day become one file,
-    or several files of 128 MiB. The last day is joined once it has at least eight files, and an
-    earlier day once it has at least two. The rows do not change. vacuum removes the old files
+    or several files of 128 MiB. The last day is merged once it has at least eight files, and an
+    earlier day once it has at least two. The rows do not change. `vacuum` removes the old files
     later. Iceberg tables are compacted by an engine such as Spark; the command prints how.
 
-    Each line of the output describes the files that are joined next. If the command is killed, no
+    Each line of the output describes the files that are merged next. If the command is killed, no
     row is lost or repeated; run the command again.
     """
     from flexwire.spark.delta.staging import upkeep_lock
@@ -45,10 +45,10 @@ def compact(*, out: str, dry_run: bool, output: Format) -> None:
     with upkeep_lock(place, dry_run=dry_run) as notes:
         groups = [*upkeep.to_join(place)]
         for group in groups:
-            _tell("join", group, output)
+            _tell("merge", group, output)
             if not dry_run:
                 upkeep.join(place, group)
-    _end(groups, "joined", output, notes, dry_run=dry_run)
+    _end(groups, "merged", output, notes, dry_run=dry_run)
 
 
 @click.command()
@@ -64,10 +64,10 @@ def compact(*, out: str, dry_run: bool, output: Format) -> None:
 def retain(*, out: str, days: int, dry_run: bool, output: Format) -> None:
     """Remove old days from the tables in OUT.
 
-    OUT is an output of analyze --tables delta or iceberg. Tables without days (packets, audit and
-    the tables of logs) do not change. If a connection had traffic in the kept days, the table
-    'connections' also keeps its row. Captures that were added earlier still count as known, so no
-    later analysis adds them again. Reports are kept.
+    OUT is an output of analyze --tables delta or iceberg. Tables that are not divided by day
+    (packets, audit and the tables of logs) do not change. If a connection had traffic in the kept
+    days, the 'connections' table also keeps its row. Captures that were added earlier still count
+    as known, so no later analysis adds them again. Reports are kept.
 
     The command first prints everything that it removes. The files remain until you run 'flexwire
     tables vacuum', which deletes files that no table has used for a week.
@@ -98,9 +98,9 @@ def undo(*, out: str, analysis: str, dry_run: bool, output: Format) -> None:
     """Remove the last analysis from the tables in OUT.
 
     OUT is an output of analyze --tables delta or iceberg. ANALYSIS is the name of the last analysis
-    in OUT, which is also the directory of its report in OUT/runs. The command refuses any other
-    analysis. The next analysis continues from the analysis before the removed one, and can add the
-    same captures and logs again.
+    in OUT, which is also the name of its report's directory in OUT/runs. The command refuses any
+    other analysis. The next analysis continues from the analysis before the removed one, and can
+    add the same captures and logs again.
 
     The command first prints everything that it removes. The next analysis deletes the files and the
     report.
@@ -136,12 +136,11 @@ def undo(*, out: str, analysis: str, dry_run: bool, output: Format) -> None:
 def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
     """Delete files in OUT that its tables no longer use.
 
-    OUT is an output of analyze --tables delta or iceberg. A file is unused if it was merged
-    into another file, if `retain` or a new analysis removed it, or if a killed process left it
-    behind. The command also
-    deletes daily sums that newer sums have replaced, and the sums of days that are no longer in the
-    tables. The command first prints everything that it removes. Afterwards, old versions of the
-    tables can no longer be read. For Iceberg, the snapshots expire.
+    OUT is an output of analyze --tables delta or iceberg. A file is unused if it was merged into
+    another file, if `retain` or a new analysis removed it, or if a killed process left it behind.
+    The command also deletes daily sums that newer sums have replaced, and the sums of days that are
+    no longer in the tables. The command first prints everything that it removes. Afterwards, old
+    versions of the tables can no longer be read. For Iceberg, the snapshots expire.
     """
     from flexwire.spark.delta.grown import old_sums
     from flexwire.spark.delta.staging import upkeep_lock

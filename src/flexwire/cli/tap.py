@@ -124,18 +124,18 @@ _FIELD_OPTIONS = {
             help="The certificate chain that the tap sends to clients, in PEM. The file must "
             "also contain the key, unless --listen-key specifies another file.",
         ),
-        click.option("--listen-key", type=_FILE, help="The key of --listen-certificate, in PEM."),
+        click.option("--listen-key", type=_FILE, help="The key for --listen-certificate, in PEM."),
         click.option(
             "--listen-key-password-file",
             type=_FILE,
-            help=f"The file with the password of --listen-key, unless ${_PASSWORDS['listen']} "
-            "contains the password.",
+            help="A file that contains the password for --listen-key. Without this option, the "
+            f"password is taken from ${_PASSWORDS['listen']}.",
         ),
         click.option(
             "--listen-ca",
             type=_FILE,
-            help="The certificate authorities that the tap trusts for clients' certificates, in "
-            "PEM.  [default: the system's]",
+            help="The certificate authorities, in PEM, that the tap trusts for clients' "
+            "certificates.  [default: the system's]",
         ),
         click.option(
             "--listen-client-auth",
@@ -154,8 +154,8 @@ _FIELD_OPTIONS = {
         click.option(
             "--upstream-ca",
             type=_FILE,
-            help="The certificate authorities that the tap trusts for brokers' certificates, in "
-            "PEM.  [default: the system's]",
+            help="The certificate authorities, in PEM, that the tap trusts for brokers' "
+            "certificates.  [default: the system's]",
         ),
         click.option(
             "--upstream-certificate",
@@ -163,29 +163,29 @@ _FIELD_OPTIONS = {
             help="The certificate that the tap sends to brokers; see --as-one-principal.",
         ),
         click.option(
-            "--upstream-key", type=_FILE, help="The key of --upstream-certificate, in PEM."
+            "--upstream-key", type=_FILE, help="The key for --upstream-certificate, in PEM."
         ),
         click.option(
             "--upstream-key-password-file",
             type=_FILE,
-            help=f"The file with the password of --upstream-key, unless ${_PASSWORDS['upstream']} "
-            "contains the password.",
+            help="A file that contains the password for --upstream-key. Without this option, the "
+            f"password is taken from ${_PASSWORDS['upstream']}.",
         ),
         click.option(
             "--upstream-name",
-            help="The name in the certificate of --upstream, if the name differs from the address.",
+            help="The name in the certificate of --upstream, if it differs from the address.",
         ),
         click.option(
             "--any-upstream-name",
             is_flag=True,
-            help="Do not check the names in brokers' certificates, as Kafka does with an empty "
-            "ssl.endpoint.identification.algorithm.",
+            help="Do not check the names in brokers' certificates. This corresponds to an empty "
+            "ssl.endpoint.identification.algorithm in Kafka.",
         ),
         click.option(
             "--as-one-principal",
             is_flag=True,
             help="Confirm that brokers may see one principal for all clients. This option is "
-            "needed if clients or the tap have certificates.",
+            "required if clients or the tap have certificates.",
         ),
         click.option(
             "--with-credentials/--without-credentials",
@@ -207,7 +207,7 @@ _FIELD_OPTIONS = {
             "--share",
             metavar="PERCENT",
             callback=parse_percentage,
-            help="Rehearse with this share of the clients, such as 5%. The tap chooses the "
+            help="Rehearse with this percentage of the clients, such as 5%. The tap chooses the "
             "clients by address and client id.",
         ),
         click.option(
@@ -238,7 +238,7 @@ _FIELD_OPTIONS = {
         click.option(
             "--fault-file",
             type=_FILE,
-            help="Read further faults from this file, one on each line.",
+            help="Read further faults from this file, one per line.",
         ),
         click.option(
             "--fault-seed",
@@ -416,8 +416,8 @@ def to_config(parameters: dict[str, Any]) -> dict[str, Any]:
         )
     if parameters["keep_addresses"] and parameters["ports"] is not None:
         raise InputError(
-            "--ports sets the ports of listeners for brokers, but --keep-addresses uses no such "
-            "listeners"
+            "--ports sets the ports of the listeners for brokers, but --keep-addresses uses no "
+            "such listeners"
         )
     keep_bytes = None if keep_mib is None else keep_mib * MIB
     return config | {
@@ -498,7 +498,7 @@ def _print_line(kind: str, **fields: Any) -> None:
     "--out",
     required=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="The directory for the capture files.",
+    help="The output directory for the capture files.",
 )
 @click.option(
     "--listen",
@@ -532,9 +532,9 @@ def tap(
     encrypted. SASL passes unchanged. docs/tap.md describes TLS, SASL, and the tap as a service.
 
     Only you can read the capture files. Several taps can write to one directory, because each new
-    file gets the next free name. If the capture lacks frames that passed the tap, the tap prints
-    the number of missing frames and exits with 1. With --format json, the tap prints a line when it
-    starts to listen, and all counts when it ends.
+    file gets the next free name. If the capture lacks frames that passed through the tap, the tap
+    prints the number of missing frames and exits with 1. With --format json, the tap prints a line
+    when it starts to listen, and all counts when it ends.
     """
     import asyncio
 

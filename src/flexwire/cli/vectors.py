@@ -23,8 +23,8 @@ _SECONDS = click.FloatRange(min=0, min_open=True, max=3600)
     required=True,
     metavar="COMMAND",
     help=(
-        "The codec: a program with its arguments, quoted as for a shell. flexwire starts the "
-        "program without a shell."
+        "The command that starts the codec: a program with its arguments, quoted as for a shell. "
+        "flexwire starts the program without a shell."
     ),
 )
 @click.option(
@@ -41,7 +41,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True, max=3600)
     type=_SECONDS,
     default=5.0,
     show_default=True,
-    help="The time limit for the codec in each case.",
+    help="The time limit for the codec on each case.",
 )
 @click.option(
     "--start-seconds",
@@ -56,8 +56,8 @@ _SECONDS = click.FloatRange(min=0, min_open=True, max=3600)
     default=20,
     show_default=True,
     help=(
-        "The largest number of times that the codec is started. flexwire restarts the codec "
-        "after a crash or a timeout."
+        "The maximum number of times that the codec is started. flexwire restarts the codec after "
+        "a crash or a timeout."
     ),
 )
 @click.option("--every-version", is_flag=True, help="Print a row for each version of a message.")
@@ -76,16 +76,15 @@ def vectors_check(
 ) -> None:
     """Test a codec in any language with test vectors from Apache Kafka.
 
-    For each case the codec reads a line of JSON from its standard input, and writes a line to its
-    standard output. The line from the codec contains the message that the codec read (json), or the
-    bytes that it wrote (hex), or says that the codec refuses the bytes. docs/vectors.md describes
-    the lines. PACKAGE is a directory of vectors. The default is the installed package
-    flexwire-vectors.
+    For each case, the codec reads a line of JSON from its standard input and writes a line to its
+    standard output. The codec's line contains the message that it read (json), contains the bytes
+    that it wrote (hex), or states that it rejects the bytes. docs/vectors.md describes the lines.
+    PACKAGE is a directory of vectors. The default is the installed package flexwire-vectors.
 
-    A codec must read every valid message and refuse all bytes that Apache Kafka refuses. If Apache
-    Kafka accepts bytes that it would not write, a codec may accept or refuse these bytes. A
-    difference is then only a remark. Exits with 100 if the codec deviates, or if some cases could
-    not run.
+    A codec must read every valid message and reject all bytes that Apache Kafka rejects. If Apache
+    Kafka accepts bytes that it would not write, a codec may accept or reject these bytes. Such a
+    difference is only a remark. Exits with 100 if the codec deviates, or if some cases could not
+    run.
     """
     import shlex
     from fnmatch import fnmatchcase

@@ -60,15 +60,14 @@ _COLUMNS: Final = (
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="How often to read new traffic and draw the table again.",
+    help="How often to read new traffic and redraw the table.",
 )
 @click.option(
     "--order-by",
     type=click.Choice(_COLUMNS, case_sensitive=False),
     default="bytes",
     show_default=True,
-    help="The column to sort by. Texts are sorted from A to Z, and numbers from largest to "
-    "smallest.",
+    help="The column to sort by. Text is sorted from A to Z, and numbers from largest to smallest.",
 )
 @click.option(
     "--filter",
@@ -76,9 +75,9 @@ _COLUMNS: Final = (
     metavar="TEXT",
     multiple=True,
     help=(
-        "Only connections whose client id, principal, instance id, address with port, software, "
-        "topic or API is this text. A * stands for any text. Can be given multiple times. A "
-        "connection must then match every TEXT."
+        "Show only connections whose client id, principal, instance id, address with port, "
+        "software, topic or API is this text. A * stands for any text. Can be given multiple "
+        "times; a connection must then match every TEXT."
     ),
 )
 @click.option(
@@ -116,15 +115,15 @@ def who(
     metrics_series: int,
     output: Format,
 ) -> None:
-    """List the connections of clients: their topics, requests, errors and waiting times.
+    """List client connections with their topics, requests, errors and waiting times.
 
-    PATHS are captures (pcap or pcapng) or request logs of brokers; both may be gzipped. A path can
-    also be a directory of these files, a pattern, - for standard input, or the socket of a running
-    tap (flexwire tap --live), which sends only new traffic. On a terminal, the command redraws the
-    table while files grow and new files appear, until Ctrl-C. After a connection is closed, the
-    table shows it once more. docs/who.md describes the columns.
+    PATHS can be captures (pcap or pcapng) or broker request logs; either kind may be gzipped. A
+    path can also be a directory of these files, a pattern, - for standard input, or the socket of a
+    running tap (flexwire tap --live), which sends only new traffic. On a terminal, the command
+    redraws the table as files grow and new files appear, until you press Ctrl-C. After a connection
+    is closed, the table shows it once more. docs/who.md describes the columns.
 
-    JSON output has one line for each connection.
+    JSON output contains one line for each connection.
     """
     from flexwire.extras import needed_by
 

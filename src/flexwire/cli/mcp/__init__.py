@@ -1,4 +1,4 @@
-"""`flexwire mcp`: offer the commands that only read as tools of the Model Context Protocol.
+"""`flexwire mcp`: offer the read-only commands as tools in the Model Context Protocol.
 
 A program such as an assistant sends the requests, and hostile input may mislead this program. The
 server therefore only reads files below one directory, and opens no connections. The tools call the
@@ -27,12 +27,12 @@ import click
 @click.command()
 @click.argument("root", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def mcp(*, root: Path) -> None:
-    """Let an AI assistant use the commands that only read, through the Model Context Protocol.
+    """Let an AI assistant use the read-only commands through the Model Context Protocol.
 
-    The assistant's program starts this command and talks to it through standard input and output.
-    The assistant can list captures and analyses below ROOT, list the frames of a capture, explain
-    and decode bytes and frames, show messages, and read the audit and the answers that an analysis
-    stored. docs/mcp.md describes the tools.
+    The assistant's program starts this command and communicates with it through standard input and
+    output. The assistant can list captures and analyses below ROOT, list the frames of a capture,
+    explain and decode bytes and frames, show messages, and read the audit and the answers that an
+    analysis stored. docs/mcp.md describes the tools.
 
     The command only reads, and it reads only files below ROOT. Credentials are withheld. The
     command ends when its standard input ends.

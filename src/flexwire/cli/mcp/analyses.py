@@ -175,8 +175,8 @@ def _facts(root: ServedRoot, name: str) -> Facts:
         content = file.read(MOST_FACTS_BYTES + 1)
     if len(content) > MOST_FACTS_BYTES:
         raise InputError(
-            f"{name} has more than {MOST_FACTS_BYTES:,} bytes, the limit for the "
-            "facts of an analysis"
+            f"{name} is larger than {MOST_FACTS_BYTES:,} bytes, the limit for the facts of an "
+            "analysis"
         )
     try:
         return Facts.from_json(json.loads(content))

@@ -20,7 +20,7 @@ _Name = Annotated[str, Meta(max_length=1_000)]
 _Names = Annotated[tuple[_Name, ...], Meta(max_length=100)]
 _Version = Annotated[
     int | Literal["latest"] | None,
-    Meta(description="The version of the message, or of the request that a response answers."),
+    Meta(description="The version of the message; for a response, the version of the request."),
 ]
 
 
@@ -29,7 +29,7 @@ class PagedArguments(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
 
     skip: Annotated[int, Meta(ge=0, description="How many rows to skip at the start.")] = 0
     rows: Annotated[
-        int, Meta(ge=1, le=MOST_ROWS, description="The largest number of rows to return.")
+        int, Meta(ge=1, le=MOST_ROWS, description="The maximum number of rows to return.")
     ] = 100
 
 
@@ -46,7 +46,7 @@ class BytesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_f
     ] = None
     packet: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="If file is a capture: the number of a packet, as Wireshark shows it."),
+        Meta(description="If file is a capture: the number of a packet, as numbered by Wireshark."),
     ] = None
     message: Annotated[
         _Name | None,
@@ -77,7 +77,7 @@ class SchemaArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_
         Meta(description="The version of the message. The default is the newest stable version."),
     ] = None
     release: Annotated[
-        _Name | None, Meta(description="The Kafka release whose layout to use, such as 4.0.")
+        _Name | None, Meta(description="Use the layout of this Kafka release, such as 4.0.")
     ] = None
 
 
@@ -90,9 +90,11 @@ class AnalysisArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknow
 class AuditArguments(AnalysisArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """Arguments that specify an analysis and select findings from its audit."""
 
-    release: Annotated[_Name | None, Meta(description="Only findings for this release.")] = None
+    release: Annotated[_Name | None, Meta(description="Return only findings for this release.")] = (
+        None
+    )
     verdict: Annotated[
-        AuditVerdict | None, Meta(description="Only findings with this verdict.")
+        AuditVerdict | None, Meta(description="Return only findings with this verdict.")
     ] = None
 
 
@@ -114,19 +116,21 @@ class FramesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_
     connection: Annotated[
         _Name | None,
         Meta(
-            description="Only frames of this connection. Write the connection as the frames "
+            description="Return only frames of this connection. Write the connection as the frames "
             "tool prints it."
         ),
     ] = None
     apis: Annotated[
-        _Names, Meta(description="Only requests of these APIs, such as Fetch, and their responses.")
+        _Names,
+        Meta(description="Return only requests of these APIs, such as Fetch, and their responses."),
     ] = ()
     client_ids: Annotated[
         _Names,
-        Meta(description="Only requests of these client ids; * stands for any text."),
+        Meta(description="Return only requests with these client ids; * stands for any text."),
     ] = ()
     topics: Annotated[
-        _Names, Meta(description="Only requests that name these topics; * stands for any text.")
+        _Names,
+        Meta(description="Return only requests that name these topics; * stands for any text."),
     ] = ()
 
 

@@ -147,7 +147,7 @@ def _frames(root: ServedRoot, asked: BytesArguments) -> list[ShownFrame]:
             raise InputError("packet requires a capture: pass the path of the capture as file")
         if asked.api or asked.request or asked.version is not None:
             raise InputError(
-                "a capture shows the kind of a frame: leave out api, request and version"
+                "a capture shows the kind of each frame: leave out api, request and version"
             )
         with root.file(asked.file) as path:
             return frames_of_packet(path, asked.packet)
@@ -273,7 +273,7 @@ TOOLS: Final = (
     Tool(
         "explain",
         "Explain bytes",
-        "Explain the bytes of a Kafka message, of whole frames, or of a packet in a capture: "
+        "Explain the bytes of a Kafka message, of whole frames, or of a packet in a capture: the "
         "offset, length, path, type and value of each field. Credentials are withheld.",
         BytesArguments,
         explain,
@@ -289,17 +289,17 @@ TOOLS: Final = (
     Tool(
         "frames",
         "List frames in a capture",
-        "List the frames of a capture: packet, time, connection, message, version, correlation "
-        "id and client id of each. Pass a packet number to the explain tool or the decode tool.",
+        "List the frames of a capture: the packet, time, connection, message, version, correlation "
+        "id and client id of each frame. Pass a packet number to the explain tool or the decode "
+        "tool.",
         FramesArguments,
         frames,
     ),
     Tool(
         "schema_show",
         "Show a message",
-        "Show a message of Kafka's protocol at one version: its fields in their order on the "
-        "wire with types, tags and defaults, its versions, and the releases that contain the "
-        "message.",
+        "Show a message of Kafka's protocol at one version: its fields in wire order, with types, "
+        "tags and defaults; its versions; and the releases that contain the message.",
         SchemaArguments,
         schema_show,
     ),
@@ -314,9 +314,9 @@ TOOLS: Final = (
     Tool(
         "answers",
         "Read answers",
-        "Read the answers that an analysis stored about traffic and logs. Without a name, the "
-        "tool lists the answers. With a name, the tool returns the rows of this answer, the "
-        "most important first.",
+        "Read the answers that an analysis stored about traffic and logs. Without a name, the tool "
+        "lists the answers. With a name, the tool returns the rows of that answer, the most "
+        "important first.",
         AnswersArguments,
         answers,
     ),

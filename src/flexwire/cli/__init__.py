@@ -1,8 +1,8 @@
 """The `flexwire` command, with one file per command.
 
 A command reads its arguments, calls other packages, and prints their results. Those other packages
-decide the meaning of bytes and specs. A command imports modules only when it runs. `flexwire
-decode` therefore starts immediately, although `flexwire analyze` needs time to load Spark.
+determine the meaning of bytes and specs. A command imports modules only when it runs. Therefore,
+`flexwire decode` starts immediately, although `flexwire analyze` needs time to load Spark.
 
 `app` defines the command tree, the exit codes and the format of errors. `options` defines the
 arguments that commands share. `terminal` escapes the control characters in the output of all

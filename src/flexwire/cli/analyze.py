@@ -294,7 +294,7 @@ def analyze(
     else:
         _print_summary(analysis, out)
     if answers is not None and analysis.facts.unanswered:
-        # The user requested these answers. The report alone mentions a failed default answer.
+        # The user requested these answers. A failed default answer is mentioned only in the report.
         raise AnalysisError(f"{len(analysis.facts.unanswered)} of the requested answers failed")
 
 
@@ -468,8 +468,8 @@ def _print_places(analysis: Analysis, out: str) -> None:
     print_line(f"Tables: {analysis.output.where('tables')}")
     print_line(f"Report: {analysis.output.where('report.html')}")
     if not (analysis.facts.answers or analysis.facts.unanswered):
-        # The path is OUT and not the directory of this run. The directory of a run contains no
-        # Delta tables, and is removed later in an object store.
+        # The path is OUT, not the directory of this run. The directory of a run contains no Delta
+        # tables, and in an object store it is removed later.
         print_line(f"Chargeback, latency, errors and more: flexwire answers {OutputDirectory(out)}")
 
 
@@ -487,9 +487,9 @@ def analysis_form(analysis: Analysis) -> dict[str, Any]:
 
     ``isNew`` is false if the tables already contained the whole input.
 
-    Without traffic, for example for logs alone, the fields about traffic are null. ``bytes`` is
-    null if the input includes request logs, which do not have sizes. The file ``facts`` contains
-    all facts.
+    If there is no traffic, for example in an analysis of logs alone, the fields about traffic are
+    null. ``bytes`` is null if the input includes request logs, which do not contain sizes. The file
+    ``facts`` contains all facts.
     """
     facts = analysis.facts
     return {

@@ -1,4 +1,4 @@
-"""`flexwire answers`: print answers to operators' questions, from tables of an analysis."""
+"""`flexwire answers`: answer operators' questions from the tables of an analysis."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _plan_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _write_plan(result: AnswerResult, file: Path, *, is_json: bool) -> None:
-    """Write a plan. Print how many rows the plan contains and how many rows it leaves out."""
+    """Write a plan. Print how many rows the plan contains and how many it leaves out."""
     from flexwire.answers.group_offsets import reset_plan
     from flexwire.cli.options import InputError
     from flexwire.facts.units import plural

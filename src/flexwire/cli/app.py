@@ -1,6 +1,6 @@
 """The command tree, with its help and manual page, and the format of errors.
 
-Exit codes: 0 success, 1 failure, 2 wrong usage, 100 findings.
+Exit codes: 0 success, 1 failure, 2 usage error, 100 findings.
 
 The manual page is written to `docs/man`, from which the wheel installs it.
 """

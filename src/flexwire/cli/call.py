@@ -45,12 +45,12 @@ def limit_cpu_time(seconds: float, subject: str) -> Iterator[None]:
 
     Raise `CallError` about ``subject`` when the limit is reached.
 
-    Waiting does not count, because each wait has its own limit. The limit works only in the
-    main thread, and only on systems with such timers (POSIX). On other systems there is no limit.
+    Waiting does not count, because each wait has its own limit. The limit works only in the main
+    thread, and only on systems with the necessary timers (POSIX). On other systems, there is no
+    limit.
 
-    Python drops an exception that is raised in a finalizer or in a callback of the garbage
-    collector. The error is therefore raised again after every further ``seconds``, and at the end
-    of the block.
+    Python drops an exception that is raised in a finalizer or in a garbage-collector callback. The
+    error is therefore raised again after every further ``seconds``, and at the end of the block.
     """
     if not hasattr(signal, "setitimer") or not _is_main():
         yield
@@ -271,7 +271,7 @@ def _call_once(
 
 
 def _to_request(message: str, body: str | None) -> dict[str, Any]:
-    """Return the request in the form of a line of --requests. Raise an error for an unknown API."""
+    """Return the request in the form of a --requests line. Raise an error for an unknown API."""
     from flexwire.protocol.apis import api_key_of
 
     api_key_of(message)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from flexwire.capture.files.comments import CaptureFilter
 
 LONGEST_CLIENT_ID: Final = 200
-"""The largest number of characters of a client id that a row shows."""
+"""The maximum number of characters of a client id that a row shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class FrameRow:
     """A frame: its place in the capture, and its header.
 
     ``number`` counts the frames that match the filter, starting at 1. ``name`` is the name of the
-    message, or says why there is no message. ``version`` and ``correlation_id`` are None if they
-    are unknown.
+    message, or the reason why there is no message. ``version`` and ``correlation_id`` are None if
+    they are unknown.
     """
 
     number: int

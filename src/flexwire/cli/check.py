@@ -87,7 +87,7 @@ def load_config(
     use: tuple[str, ...],
     leave_out: tuple[str, ...],
 ) -> Config:
-    """Return the configuration with the overrides of the command line. Raises `ConfigError`."""
+    """Return the configuration with the overrides from the command line. Raises `ConfigError`."""
     from dataclasses import replace
 
     from flexwire.specs.lint.config import Config, choose, find_config, read_config

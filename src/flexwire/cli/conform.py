@@ -250,7 +250,7 @@ def _ask(
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Make SIGTERM end a block like Ctrl-C, so that the block removes what it created."""
+    """Make SIGTERM end a block as Ctrl-C does, so that the block removes what it created."""
 
     def end(number: int, _: FrameType | None) -> None:
         sys.exit(_KILLED + number)

@@ -103,7 +103,7 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def reach(options: ConnectionOptions) -> ClientConfig:
     """Return the settings of a connection.
 
-    Raises a usage error for options that exclude each other.
+    Raises a usage error for mutually exclusive options.
     """
     from flexwire.client.config import ClientConfig
 

@@ -137,7 +137,7 @@ def decode(
 
 
 def _hinting(decode_bytes: Callable[[bytes], tuple[Any, int]], raw: bytes) -> tuple[Any, int]:
-    """Decode a message. If the bytes do not decode, print a hint that they may be a frame."""
+    """Decode a message. If the bytes cannot be decoded, print a hint that they may be a frame."""
     try:
         return decode_bytes(raw)
     except DecodeError:

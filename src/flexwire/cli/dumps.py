@@ -3,7 +3,7 @@
 The forms are those that Wireshark copies (a hex dump, a hex stream, an escaped string, a C array),
 the output of ``hexdump``, ``hexdump -C``, ``xxd``, ``od -t x1`` and ``tcpdump -X``, and Python
 bytes literals. If a form numbers its bytes, the numbers must be correct. A dump with a missing line
-is therefore refused, and two dumps that were joined are refused too.
+is therefore rejected, as are two concatenated dumps.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _plain(text: str) -> bytes | None:
 
 
 def _looks_numbered(text: str) -> bool:
-    """Return whether the lines begin with offsets, and not with bytes."""
+    """Return whether the lines begin with offsets rather than with bytes."""
     lines = [line for line in text.splitlines() if line.strip()]
     first = [match for line in lines if (match := _LINE.fullmatch(line.strip()))]
     if len(first) < len(lines) or not first or not first[0][3] or int(first[0][1], 16):

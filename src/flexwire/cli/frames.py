@@ -39,7 +39,7 @@ class FramingOptions:
 
     @property
     def is_asked(self) -> bool:
-        """True if the input consists of frames and not of the bytes of a message."""
+        """True if the input consists of frames rather than the bytes of a message."""
         options = (self.frame, self.api, self.request, self.no_length)
         return any(options) or self.frame_number is not None
 
@@ -333,7 +333,7 @@ def shown_frame(frame: CapturedFrame, turn: Turn) -> ShownFrame:
 
 
 def needed_version(message_class: type[Message], version: int | str | None) -> int:
-    """Return the version for a message without a header. Raise a usage error without a version."""
+    """Return the version for a message without a header. Raise a usage error if there is none."""
     if version is None:
         raise click.UsageError(
             "--version is missing: give the version of the message, such as --version 12 or "

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 MOST_INPUT_BYTES: Final = 512 * 1024 * 1024
-"""The largest size of a file, of standard input, or of a line. A hex dump of 100 MiB of data, as
+"""The maximum size of a file, of standard input, or of a line. A hex dump of 100 MiB of data, as
 hexdump prints it, is smaller than this limit.
 """
 
@@ -206,7 +206,7 @@ format_option = click.option(
 
 
 class _MemorySize(click.ParamType):  # type: ignore[type-arg]  # generic only for mypy
-    """A size of memory in Java's notation, large enough for Spark or a worker to start."""
+    """A memory size in Java's notation, large enough for Spark or a worker to start."""
 
     name = "size"
 
@@ -283,7 +283,7 @@ def find_message(
 ) -> type[Message]:
     """Return the class of a bundled message, or of a message in the given specs.
 
-    The name of an API means the API's request, as in `flexwire call`.
+    The name of an API stands for the API's request, as in `flexwire call`.
     """
     from flexwire.codec import message
     from flexwire.schema.catalog import catalog
@@ -327,7 +327,7 @@ def read_bytes(text: str, notation: Notation) -> bytes:
 
     With ``auto``, hex and hex dumps are recognized first, even if the text could also be base64 or
     the name of a file. The same is true for text in a file. Any other file is read as raw bytes. A
-    string that could be base64 but begins like a directory is the name of a file. Raises
+    string that could be base64 but begins like a directory is treated as the name of a file. Raises
     `InputError` for any other text.
     """
     if text == "-":
@@ -413,7 +413,7 @@ def read_standard_input() -> bytes:
 def _bounded(file: IO[bytes], source: str) -> bytes:
     """Return all bytes of a file.
 
-    Raises `InputError` at a limit, because a file such as a device may never end.
+    Raises `InputError` if a limit is exceeded, because a file such as a device may never end.
     """
     data = file.read(MOST_INPUT_BYTES + 1)
     if len(data) > MOST_INPUT_BYTES:
@@ -461,7 +461,7 @@ def read_content(content: bytes, notation: Notation, source: str) -> bytes:
 
     Raises `InputError` if the text does not describe bytes.
 
-    ``source`` is the name of the file for errors.
+    ``source`` is the name of the file for error messages.
     """
     if notation is Notation.RAW:
         return content

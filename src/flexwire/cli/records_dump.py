@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 FINDINGS = 100
 _MIB = 1024 * 1024
 _TYPED_BY_HAND = "kip-1308"
-# The fields in the row of a record that belong to each optional part.
+# The fields of a record's row that belong to each optional part.
 _PARTS = {
     "metadata": ("offset", "timestamp", "sequence", "keySize", "valueSize"),
     "content": ("key", "value", "headers", "control", "withheldCredentials"),
@@ -297,7 +297,7 @@ def _json(encode: Callable[[Row], bytes], row: Row) -> str:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Path, int, int], None]]:
-    """Yield a callable that shows the progress in a log, unless the terminal shows rows."""
+    """Yield a callable that shows the progress in a log, unless the terminal shows the rows."""
     from flexwire.cli.terminal import progress_bar
 
     if sys.stdout.isatty() or not sys.stderr.isatty() or find_spec("rich") is None:

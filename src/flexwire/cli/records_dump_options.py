@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flexwire.protocol.internal_topics import InternalTopic
     from flexwire.records.conventions import Convention
 
-# The choices of options. The names are repeated so that --help does not import the modules that
+# The choices for options. The names are repeated so that --help does not import the modules that
 # define the names.
 DECODER_NAMES = ("consumer-offsets", "transactions", "metadata", "remote-log", "share-state")
 DIALECT_NAMES = ("kip-82", "kip-82-earlier")
@@ -32,13 +32,13 @@ NUMBERS = {
     "float64": ">d",
 }
 NOTATIONS = ("auto", "hex", "base64", *NUMBERS, "uuid")
-"""The notations for bytes of keys and values. With auto, bytes that are UTF-8 are shown as text."""
+"""The notations for the bytes of keys and values. With auto, UTF-8 bytes are shown as text."""
 
 
 class ConventionName(click.Choice[str]):
     """The name of a convention for record headers.
 
-    The module of the conventions is imported at the first use.
+    The module of the conventions is imported on first use.
     """
 
     case_sensitive = True
@@ -62,9 +62,9 @@ class DumpOptions:
     the name of the directory determines the topic. ``release`` is the release that wrote the
     records, or None if it is unknown. ``show_credentials`` shows the credentials in records of the
     cluster's metadata, which are otherwise withheld. ``dialect`` is the dialect of KIP-82's typed
-    headers, for logs in the format of that document. ``offsets`` and ``times`` (in ms) are
-    inclusive. A batch is inflated to at most ``max_inflated`` bytes, or to the default limit.
-    ``hear`` is called with the progress in a log.
+    headers, for logs in that document's format. ``offsets`` and ``times`` (in ms) are inclusive. A
+    batch is inflated to at most ``max_inflated`` bytes, or to the default limit. ``hear`` is called
+    with the progress in a log.
     """
 
     deep: bool = False
@@ -84,7 +84,7 @@ class DumpOptions:
 
     @property
     def most_inflated(self) -> int:
-        """The largest number of bytes to which a batch may be inflated."""
+        """The maximum number of bytes to which a batch may be inflated."""
         from flexwire.records import MAX_INFLATED
 
         return MAX_INFLATED if self.max_inflated is None else self.max_inflated
@@ -132,7 +132,7 @@ class OffsetRange(click.ParamType):  # type: ignore[type-arg]  # generic only fo
 class TimeRange(click.ParamType):  # type: ignore[type-arg]  # generic only for mypy
     """An inclusive range of times, written FROM/TO.
 
-    Each time is in ISO 8601 or milliseconds. Either time may be missing.
+    Each time is in ISO 8601 or in milliseconds. Either time may be missing.
     """
 
     name = "FROM/TO"

@@ -1,10 +1,10 @@
 """The rows that `flexwire records dump` shows for a file, in JSON form.
 
-Each batch, record and entry has a row. Each finding has a row at the place of the finding.
+Each batch, record and entry has a row. Each finding has a row at the place where it was found.
 
-For logs in the format of KIP-82's document, ``--dialect`` gives the dialect, because the bytes do
-not show which of the two dialects was used. Such logs may also contain messages of magic 0 and 1. A
-message has the same row as a record, but with typed headers.
+For logs in the format of KIP-82's document, ``--dialect`` specifies the dialect, because the bytes
+do not indicate which of the two dialects was used. Such logs may also contain messages with magic 0
+or 1. A message has the same row as a record, but with typed headers.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class RecordRows:
             yield finding_row(Damage(batch.position, batch.size, reason))
 
     def _content(self, record: Record) -> tuple[Any, Any, str | None]:
-        """Return the key and the value, and the error if the key or the value does not decode."""
+        """Return the key and the value, and the error if either cannot be decoded."""
         topic = self._topic
         if topic is None:
             key = show_bytes(record.key, self._options.key_notation)
@@ -168,7 +168,7 @@ class RecordRows:
             return content, None if isinstance(error, UnknownMessageError) else reason
 
     def _undecoded(self, record: Record, reason: str) -> Any:
-        """Return the bytes of a value that does not decode, but withhold the bytes of metadata.
+        """Return the bytes of an undecodable value, but withhold the bytes of metadata.
 
         Any of these bytes may be part of a credential.
         """
@@ -267,7 +267,7 @@ def _topic_of(path: Path) -> InternalTopic | None:
 def show_bytes(data: bytes | None, notation: str) -> Any:
     """Return bytes in a notation. None becomes null.
 
-    Bytes that are not UTF-8, or that do not have the size of the number, become ``{"base64": …}``.
+    Bytes that are not UTF-8, or whose size is not that of the number, become ``{"base64": …}``.
     Different bytes are therefore never shown in the same way.
     """
     if data is None:
@@ -368,7 +368,7 @@ def rows(path: Path, options: DumpOptions) -> Iterator[Row]:
 
 
 def is_known(path: Path) -> bool:
-    """Return whether the name of a file shows that it can be read."""
+    """Return whether the name of a file indicates that it can be read."""
     return _kind(path) in {*_LOGS, *_BESIDE}
 
 
@@ -427,7 +427,7 @@ def _batch_rows(
         damage = Damage(place.position, place.size, error.reason)
         yield finding_row(damage)
         try:
-            # Bytes with a wrong crc may still be readable.
+            # Bytes with a wrong CRC may still be readable.
             batch = read_batch(log, place, check_crc=False, max_inflated=options.most_inflated)
         except RecordError:
             return

@@ -1,7 +1,7 @@
-"""The rows of `flexwire records dump` as lines for people.
+"""The rows of `flexwire records dump` as human-readable lines.
 
-The fields of batches are in columns. Rare fields follow the columns, or are in a second line on a
-narrow terminal.
+The fields of batches are shown in columns. Rare fields follow the columns, or appear on a second
+line on a narrow terminal.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class DumpText:
         yield from self._forms.get(kind, self._field_lines)(row)
 
     def summary(self) -> str:
-        """Return the last line, which shows the number of rows of each kind."""
+        """Return the last line, which lists the number of rows of each kind."""
         counts = [
             f"{self._counts[kind]} {_plural(name, self._counts[kind])}"
             for kind, name in _COUNTED.items()

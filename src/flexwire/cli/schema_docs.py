@@ -1,4 +1,4 @@
-"""`flexwire schema docs`: write a guide to message specs as a web site or as Markdown."""
+"""`flexwire schema docs`: write a guide to message specs as a website or as Markdown."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def schema_docs(
 
 
 def _guide(paths: tuple[str, ...], mode: Mode, capture: str | None) -> dict[str, str]:
-    """Return the files of the web site."""
+    """Return the files of the website."""
     from flexwire.schema.catalog import catalog
     from flexwire.schema.editions import read_editions
     from flexwire.specs.guide import bundled_messages, own_messages, render
@@ -169,7 +169,7 @@ def _write(out: Path, files: dict[str, str], suffix: str) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    # Reading a pipe would never end, and a link might lead to another place.
+    # Reading a pipe would never end, and a link might lead elsewhere.
     if path.is_symlink() or not path.is_file():
         return False
     with path.open("rb") as file:

@@ -1,8 +1,7 @@
 """Accept ``-`` as a file: keep standard input in a private file while a command reads it.
 
-A reader of a file may use the name of the file, read the file twice, or let other processes read
-it. Standard input is therefore copied to a file with a suitable name. The file is removed at the
-end.
+A reader of a file may use the file's name, read the file twice, or let other processes read it.
+Standard input is therefore copied to a file with a suitable name. The file is removed at the end.
 """
 
 from __future__ import annotations

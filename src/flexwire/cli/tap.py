@@ -1,4 +1,4 @@
-"""`flexwire tap`: run a proxy that captures the traffic through it."""
+"""`flexwire tap`: run a proxy that captures the traffic that passes through it."""
 
 from __future__ import annotations
 
@@ -315,7 +315,7 @@ def to_security(listen: str, parameters: dict[str, Any]) -> tuple[TapSecurity, T
 
 
 def how_to_trust(authority: ThrowawayCa) -> str:
-    """Return the settings with which clients trust a throwaway authority."""
+    """Return the client settings for trusting a throwaway authority."""
     return (
         f"clients trust {authority.ca}:\n"
         f"  Java        security.protocol=SSL, ssl.truststore.type=PEM, "

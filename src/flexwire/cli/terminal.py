@@ -193,7 +193,7 @@ _LOGGER = "flexwire"
 
 
 def note(text: str) -> None:
-    """Print text that is neither a result nor an error to standard error."""
+    """Print text to standard error that is neither a result nor an error."""
     if not is_quiet():
         # Line breaks in foreign text are escaped.
         print(printable(text), file=sys.stderr)
@@ -217,12 +217,12 @@ def _be_verbose(context: click.Context, _option: click.Parameter, is_set: bool) 
     _log(context, logging.DEBUG)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("%(asctime)s %(name)s: %(message)s"))
-    # The root logger is used, because commands with their own logging use it too. No line is
-    # therefore repeated.
+    # The root logger is used, because commands with their own logging use it too. This prevents
+    # repeated lines.
     root = logging.getLogger()
     root.addHandler(handler)
     context.find_root().call_on_close(partial(root.removeHandler, handler))
-    # A bug report needs this line first.
+    # A bug report should begin with this line.
     from flexwire import __version__, kernel_status
 
     program = f"flexwire {__version__}, Python {platform.python_version()}, {kernel_status()}"

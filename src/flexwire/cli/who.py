@@ -1,4 +1,4 @@
-"""`flexwire who`: list the activity of a cluster's connections while captures or logs grow."""
+"""`flexwire who`: list the activity of a cluster's connections as captures or logs grow."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def who(
 
 
 def _read_once(source: ActivitySource, interval: float) -> None:
-    """Read everything that exists. The sockets of taps are read for ``interval`` seconds."""
+    """Read everything that exists. Tap sockets are read for ``interval`` seconds."""
     from flexwire.activity.sources import LiveActivity
 
     until = time.monotonic() + (interval if isinstance(source, LiveActivity) else 0)

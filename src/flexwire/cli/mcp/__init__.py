@@ -10,9 +10,9 @@ implements the protocol.
 Laws of this package:
 
 - **No path leads out of the root:** not with "..", not as an absolute path, not through a symbolic
-  link, and on Linux not through a link that appears while a file is opened.
+  link, and on Linux not through a link that appears while a file is being opened.
   `tests/cli/mcp/test_root.py`
-- **Every result is limited, and says what it leaves out.** `tests/cli/mcp/test_bounds.py`
+- **Every result is limited, and states what it leaves out.** `tests/cli/mcp/test_bounds.py`
 - **Credentials are withheld, even in bytes that the client sends.** `tests/cli/mcp/test_tools.py`
 - **Nothing is written, and Spark does not start.** `tests/cli/mcp/test_server.py`
 """

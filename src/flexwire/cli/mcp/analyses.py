@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flexwire.tables.output import Output
 
 MOST_FACTS_BYTES: Final = 64 << 20
-"""The largest size of an analysis's facts, in bytes, that a tool reads."""
+"""The maximum size, in bytes, of an analysis's facts that a tool reads."""
 _FACTS: Final = "facts.json"
 _TABLES: Final = "tables"
 
@@ -31,7 +31,7 @@ _TABLES: Final = "tables"
 def audit(root: ServedRoot, asked: AuditArguments) -> dict[str, Any]:
     """Return the audit of an analysis.
 
-    A row is a finding, and the most serious finding comes first.
+    Each row is a finding; the most serious finding comes first.
     """
     from flexwire.cli.analyze import audit_form
     from flexwire.facts.audit import findings

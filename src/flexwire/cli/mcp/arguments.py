@@ -9,11 +9,11 @@ from msgspec import Meta, Struct
 from flexwire.parties import AuditVerdict  # noqa: TC001 - msgspec needs the class at run time
 
 MOST_BYTES: Final = 4 << 20
-"""The largest size of a message or frame that a tool reads, and the largest number of characters in
+"""The maximum size of a message or frame that a tool reads, and the maximum number of characters in
 its text.
 """
 MOST_ROWS: Final = 1_000
-"""The largest number of rows in one result."""
+"""The maximum number of rows in one result."""
 
 _Text = Annotated[str, Meta(max_length=MOST_BYTES)]
 _Name = Annotated[str, Meta(max_length=1_000)]
@@ -34,7 +34,7 @@ class PagedArguments(Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
 
 
 class BytesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Arguments that specify bytes and the kind of the bytes."""
+    """Arguments that specify bytes and their kind."""
 
     data: Annotated[
         _Text | None,

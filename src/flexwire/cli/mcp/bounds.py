@@ -1,8 +1,8 @@
-"""Results of tools as text, of limited length and escaped, with a count of omissions.
+"""Tool results as escaped text of limited length, with a count of omissions.
 
 A client pays for each character of a result, and names in a capture come from strangers. A result
-is therefore cut to `MOST_CHARACTERS`. The text of a result is JSON in which `flexwire.printable`
-has escaped all invisible characters.
+is therefore truncated to `MOST_CHARACTERS`. The text of a result is JSON in which
+`flexwire.printable` has escaped all invisible characters.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from flexwire.printable import printable
 MOST_CHARACTERS: Final = 50_000
 """The approximate number of characters in the longest result."""
 LONGEST_TEXT: Final = 2_000
-"""The largest number of characters in a value. Longer values are truncated."""
+"""The maximum number of characters in a value. Longer values are truncated."""
 MOST_PLACES: Final = 20
-"""The largest number of places with omissions that a result lists."""
+"""The maximum number of places with omissions that a result lists."""
 _SHORTEST_TEXT: Final = 20
 # A field needs its name and a few further characters.
 _AROUND: Final = 4
@@ -49,7 +49,7 @@ def to_text(form: dict[str, Any]) -> str:
 
     The elements of a dict, a list and a `Page` are kept until the text reaches `MOST_CHARACTERS`.
     ``leftOut`` lists each place with the number of elements that are missing there. ``leftOut`` is
-    empty if nothing is missing. A text that was cut ends with the number of its missing characters.
+    empty if nothing is missing. A truncated text ends with the number of its missing characters.
 
     >>> print(to_text({"rows": Page(["a\x1b[2J"], more=7)}))
     {"result": {"rows": ["a\u001b[2J"]}, "leftOut": [{"place": "rows", "count": 7}]}
@@ -66,7 +66,7 @@ def _text_of(value: Any) -> str:
 
 
 class _Cutter:
-    """Cut a form to a length.
+    """Truncate a form to a length.
 
     ``left_out`` contains the number of missing elements for each place.
     """
@@ -89,7 +89,7 @@ class _Cutter:
         return value
 
     def _cut_fields(self, fields: dict[str, Any], place: str) -> dict[str, Any]:
-        """Cut fields, but keep plain values first, so that a long list displaces no error."""
+        """Truncate fields, but keep plain values first, so that no long list displaces an error."""
         kept: dict[str, Any] = {}
         for is_inner in (False, True):
             for name, value in fields.items():

@@ -1,4 +1,4 @@
-"""The directory that a server serves: find files below it, and refuse all others."""
+"""The directory that a server serves: find files below it, and reject all others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MOST_SEEN: Final = 100_000
-"""The largest number of files and directories that are examined for one listing."""
+"""The maximum number of files and directories that are examined for one listing."""
 MARKERS: Final = ("facts.json", "tables/_flexwire.json")
 """The files by which the output of an analysis is recognized."""
 ANALYSIS: Final = "an analysis"
@@ -34,7 +34,7 @@ class OutsideRootError(FlexwireError):
 
 
 # On Linux, each open descriptor has a path. Opening this path opens the file of the descriptor,
-# even if the file's name now means another file.
+# even if the file's name now refers to another file.
 _DESCRIPTORS: Final = Path("/proc/self/fd")
 _DESCRIPTOR: Final = re.compile(rf"{_DESCRIPTORS}/\d+")
 # The file is opened only to check it, not to read it. Opening a pipe without a writer would block.
@@ -58,7 +58,7 @@ class ServedRoot:
 
     @contextmanager
     def file(self, name: str) -> Iterator[Path]:
-        """Yield a path to read a regular file. Raises `OutsideRootError` for anything else.
+        """Yield a path for reading a regular file. Raises `OutsideRootError` for anything else.
 
         The path is valid until the end of the block.
         """
@@ -97,7 +97,7 @@ class ServedRoot:
                 try:
                     place = _look(before, part)
                 except (OSError, ValueError):
-                    # No reason is given, because it could reveal what is outside.
+                    # No reason is given, because it could reveal what exists outside.
                     raise OutsideRootError(f"there is no {short(name)} below the root") from None
                 finally:
                     if place is not before:
@@ -192,7 +192,7 @@ class FoundFiles:
 
     ``links`` is the number of symbolic links, which are not followed, and ``unreadable`` is the
     number of directories that cannot be read. If ``seen`` reaches `MOST_SEEN`, the search ends and
-    ``is_cut`` is true. ``analyses`` are the names of the directories that hold an analysis.
+    ``is_cut`` is true. ``analyses`` contains the names of the directories that contain an analysis.
     """
 
     rows: list[dict[str, Any]] = field(default_factory=list)

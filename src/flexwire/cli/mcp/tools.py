@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from flexwire.codec import Message
 
 MOST_COUNTED: Final = 100_000
-"""The largest number of frames that are counted after the last frame of a result."""
+"""The maximum number of frames that are counted after the last frame of a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Tool:
 
 
 def explain(root: ServedRoot, asked: BytesArguments) -> dict[str, Any]:
-    """Explain a message or frames byte by byte. A row is a field."""
+    """Explain a message or frames byte by byte. Each row is a field."""
     from flexwire.cli.explain import (
         explain_message,
         explanation_form,
@@ -112,7 +112,7 @@ def _take_rows(sections: list[dict[str, Any]], asked: PagedArguments) -> None:
 
 
 def decode(root: ServedRoot, asked: BytesArguments) -> dict[str, Any]:
-    """Decode a message or frames. A row is an element of the outermost list, or a frame."""
+    """Decode a message or frames. Each row is an element of the outermost list, or a frame."""
     from flexwire.cli.decode import frame_form, named_form
     from flexwire.cli.frames import body_and_version
     from flexwire.protocol import withhold
@@ -195,7 +195,7 @@ def _without_credentials(
 ) -> tuple[bytes, int]:
     """Return a message without its credentials, and the number of credentials.
 
-    Raises `CodecError` if the message may contain credentials but does not decode.
+    Raises `CodecError` if the message may contain credentials but cannot be decoded.
     """
     from flexwire.cli.frames import body_and_version
     from flexwire.protocol.frame_explanation import holds_credentials, withheld_bytes
@@ -212,7 +212,7 @@ def _without_credentials(
 
 
 def schema_show(_root: ServedRoot, asked: SchemaArguments) -> dict[str, Any]:
-    """Show a message at one version. A row is a field."""
+    """Show a message at one version. Each row is a field."""
     from flexwire.cli.options import find_message, version_or_stable
     from flexwire.cli.schema_list import listed_form
     from flexwire.cli.schema_resolve import resolved_form
@@ -226,7 +226,7 @@ def schema_show(_root: ServedRoot, asked: SchemaArguments) -> dict[str, Any]:
 
 
 def frames(root: ServedRoot, asked: FramesArguments) -> dict[str, Any]:
-    """List frames in a capture with the packets in which they end. A row is a frame."""
+    """List frames in a capture with the packets in which they end. Each row is a frame."""
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.capture.messages import find_packets
     from flexwire.cli.captured_frames import FittingFrames, frame_row

@@ -1,8 +1,8 @@
 """`flexwire view`: show a capture in the terminal, with its connections, frames and fields.
 
-`frames` reads the capture and keeps a limited number of frames, and `screen` shows them.
-`typed_filter` parses the filter that a user types. Fields are explained as `flexwire explain
---frame-number` explains them, so credentials are withheld.
+`frames` reads the capture and keeps a limited number of frames; `screen` shows them. `typed_filter`
+parses the filter that a user types. Fields are explained as in `flexwire explain --frame-number`,
+so credentials are withheld.
 
 Laws of this package:
 

@@ -21,15 +21,18 @@ if TYPE_CHECKING:
     from flexwire.cli.frames import ShownFrame
 
 MOST_FRAMES: Final = 20_000
-"""The largest number of frames for which rows are kept."""
+"""The maximum number of frames for which rows are kept."""
 HELD_BYTES: Final = 32 << 20
-"""The largest number of payload bytes that are kept."""
+"""The maximum number of payload bytes that are kept."""
 MOST_LINES: Final = 5_000
-"""The largest number of lines for the fields of one frame."""
+"""The maximum number of lines for the fields of one frame."""
 
 
 class ViewedCapture:
-    """A capture file that is read once. ``rows`` are the first frames after ``skip`` frames."""
+    """A capture file that is read once.
+
+    ``rows`` contains the first frames after ``skip`` frames.
+    """
 
     def __init__(self, path: Path, only: CaptureFilter, skip: int = 0) -> None:
         self.path = path

@@ -1,7 +1,7 @@
 """The screen: a table of connections, a table of frames, and the fields of the selected frame.
 
-Names in a capture come from strangers. `flexwire.printable` escapes every text, which is put into
-tables as plain text and never as markup.
+Names in a capture come from strangers. `flexwire.printable` escapes every text, and tables contain
+it as plain text, never as markup.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _ROWS_AT_ONCE: Final = 500
 PAGE_ROWS: Final = 2_000
-"""The largest number of frames that are listed at once. Drawing a table of all frames would take
+"""The maximum number of frames that are listed at once. Drawing a table of all frames would take
 seconds.
 """
 _ALL: Final = "all connections"
@@ -106,13 +106,13 @@ class CaptureScreen(App[None]):
         return self.query_one("#filter", Input)
 
     def on_mount(self) -> None:
-        """Start to read the capture."""
+        """Start reading the capture."""
         self._count_column, _ = self.connections.add_columns("frames", "connection")
         self.frames.add_columns(*_COLUMNS)
         self._begin()
 
     def _begin(self) -> None:
-        """Start to read the capture, with all panes empty."""
+        """Start reading the capture, with all panes empty."""
         self._rows, self._counts = {}, Counter()
         self.connections.clear()
         self.connections.add_row(_cell("0"), _cell(_ALL), key="")

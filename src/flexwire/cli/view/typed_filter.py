@@ -1,4 +1,4 @@
-"""Parse a filter of the tap from one line of text, which a user types while viewing a capture."""
+"""Parse a tap filter from one line of text, which a user types while viewing a capture."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from flexwire.capture.files.comments import CaptureFilter
 from flexwire.errors import ArgumentError, short
 from flexwire.tap.frame_filter import parse_api
 
-# The list in `CaptureFilter` for each word that a user may type. The words are those of the options
-# --only-….
+# The list in `CaptureFilter` for each word that a user may type. The words are those of the
+# --only-… options.
 _LISTS: Final = {"api": "apis", "client-id": "client_ids", "topic": "topics"}
 EXAMPLE: Final = "api=Fetch api=Produce client-id=billing-* topic=orders"
 """A filter with every possible word."""
@@ -19,7 +19,7 @@ EXAMPLE: Final = "api=Fetch api=Produce client-id=billing-* topic=orders"
 def parse_filter(text: str) -> CaptureFilter:
     """Return the filter for a string such as `EXAMPLE`. An empty string leaves nothing out.
 
-    Words are separated and quoted as in a shell. Raises `ArgumentError` for an invalid text.
+    Words are separated and quoted as in a shell. Raises `ArgumentError` for invalid text.
 
     >>> print(parse_filter("api=fetch client-id='the billing'"))
     APIs Fetch; client ids the billing

@@ -1,4 +1,4 @@
-"""`analyze` refuses invalid arguments before Spark starts."""
+"""`analyze` rejects invalid arguments before Spark starts."""
 
 from __future__ import annotations
 
@@ -93,5 +93,5 @@ def test_the_old_spelling_of_the_tables_format_is_taken_and_said(
         f"{tmp_path}/out/report.html",
     )
     assert [one["release"] for one in form["audit"]] == list(SAMPLE.audit.releases)
-    # JSON and text have the same sentences about breaking clients.
+    # JSON and text contain the same sentences about clients that break.
     assert all(said["sentence"] in told[0].stdout for one in form["audit"] for said in one["says"])

@@ -151,7 +151,7 @@ def test_what_does_not_decode_is_explained_as_far_as_it_does(run: Run) -> None:
     }
     assert "groups[0].groupId" in run.err
     assert "ListGroupsResponse v4 at groups[0]" in run.err
-    # A token is not shown, even if the token does not decode.
+    # A token is not shown, even if it cannot be decoded.
     with served(sends(frame(bytes.fromhex("0000000100") + b"s3cret"))) as address:
         run("call", str(address), "SaslAuthenticate", "-V", "2", "--explain")
     assert run.code == 1

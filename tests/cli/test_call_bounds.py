@@ -1,4 +1,4 @@
-"""A hostile broker cannot make `flexwire call` run long or take much memory."""
+"""A hostile broker cannot make `flexwire call` run for long or use much memory."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.slow,
-    # Hypothesis has a callback at each garbage collection. If the timer's exception is raised in
-    # that callback, it is lost and reported; the timer then raises the exception again.
+    # Hypothesis registers a callback for each garbage collection. If the timer's exception is
+    # raised in that callback, it is lost and reported; the timer then raises the exception again.
     pytest.mark.filterwarnings(
         "ignore:Exception ignored in. <function gc_cumulative_time"
         ":pytest.PytestUnraisableExceptionWarning"
@@ -100,7 +100,7 @@ def test_whatever_computes_for_ever_is_ended() -> None:
 
 
 class Swallows:
-    """An object whose finalizer takes long; Python drops exceptions in finalizers."""
+    """An object with a slow finalizer; Python drops exceptions in finalizers."""
 
     def __init__(self, compute: Callable[[], None]) -> None:
         self.compute = compute

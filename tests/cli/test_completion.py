@@ -1,4 +1,4 @@
-"""Shells complete names that a person would otherwise look up; examples in --help are commands."""
+"""Shells complete names that users would otherwise look up; examples in --help are commands."""
 
 from __future__ import annotations
 

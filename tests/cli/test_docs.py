@@ -1,4 +1,4 @@
-"""Every command and every option has a help text, which docs/cli.md shows."""
+"""Every command and every option has help text, which docs/cli.md shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes as tools print them and editors copy them are read as the original bytes."""
+"""Bytes are read correctly in the forms in which tools print them and editors copy them."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_what_is_no_dump_gives_no_bytes(text: str) -> None:
         "00" * 60 + "zz",
         "0x00" * 60 + "g",
         '""  ' * 60 + "x",
-        # With more than one step for each character, this input would take hours.
+        # With more than one step per character, this input would take hours.
         '""' + " " * 1_000_000 + "x",
         "0000" + " " * 1_000_000 + "\n0010 x",
         "/* " * 1_000_000 + "{0x00, z}",

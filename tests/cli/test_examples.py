@@ -1,4 +1,4 @@
-"""The examples in --help have the results that a reader expects."""
+"""The examples in --help produce the results that a reader expects."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ RUN = [one for name, shown in examples().items() if name not in WITHOUT for one 
 
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory with the files that the examples name."""
+    """Return a directory with the files that the examples mention."""
     room = tmp_path_factory.mktemp("examples")
     (room / "captures").mkdir()
     traffic = Traffic(room / "captures")

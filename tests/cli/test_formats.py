@@ -1,7 +1,8 @@
 """Every output format of a command is valid: its own parser reads it through a pipe.
 
-A file or a pipe is data: another program reads it. Control characters are escaped if the format
-allows it (JSON), or if a terminal reads the output. Each new command or format needs a case here.
+Output to a file or a pipe is data: another program reads it. Control characters are escaped if the
+format allows it (JSON), or if a terminal reads the output. Each new command or format needs a case
+here.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-# Strings that a careless writer gets wrong: numbers, formulas, quotes, lines, control characters.
+# Strings that a careless writer mishandles: numbers, formulas, quotes, lines, control characters.
 VALUES = ["-1", "=1+1", 'say "hi", now', "a\r\nb", "a\rb", "\n", "", " x "]
 VALUES += ["Größe 日本語 \U0001f600", SOME, IN_UTF8]
 ROWS = pa.table({"client_id": VALUES, 'a "name", of\r\ntwo lines': range(len(VALUES))})
@@ -68,7 +69,7 @@ TOLD = replace(TALKERS, shown=("client_id",))
 
 
 def piped(*arguments: str, encoding: str = "utf-8") -> tuple[int, bytes]:
-    """Run a command as a shell does, with a pipe as output; return its exit code and output."""
+    """Run a command as a shell does, with its output in a pipe; return its exit code and output."""
     reading, writing = os.pipe()
     errors = io.BytesIO()
     streams = (
@@ -325,7 +326,7 @@ def surroundings(command: str) -> Iterator[dict[str, str]]:
 
 
 def formats() -> Iterator[tuple[str, str]]:
-    """Yield each command with each format that it offers."""
+    """Yield each command with each of its formats."""
     for name, command in _leaves(app):
         for option in command.params:
             if "--format" in option.opts:
@@ -334,7 +335,7 @@ def formats() -> Iterator[tuple[str, str]]:
                     yield name, str(getattr(choice, "value", choice))
 
 
-# Commands that print in their own way.
+# Commands with their own way of printing.
 MORE = [("decode --lines", "json"), ("decode --frame", "json"), ("decode --frame", "text")]
 MORE += [("explain --frame", "json"), ("explain --frame", "text")]
 MORE += [("call --apis", "json"), ("call --apis", "text")]
@@ -415,7 +416,7 @@ def test_what_names_its_encoding_is_utf_8_whatever_the_locale(
         line = [*room(tmp_path)[command], "--format", output]
         expected = piped(*line)
         assert piped(*line, encoding=encoding) == expected
-    # A path in a URI has only ASCII.
+    # A path in a URI contains only ASCII characters.
     assert output == "sarif" or not expected[1].isascii()
 
 

@@ -152,7 +152,7 @@ def test_a_capture_shows_no_password(run: Run, tmp_path: Path) -> None:
     sent = [
         request_payload(17, 1, handshake),
         request_payload(36, 2, token),
-        # This line does not decode.
+        # This line cannot be decoded.
         request_payload(36, 2, token)[:-4],
     ]
     path, at, packets = tmp_path / "capture.pcap", 1000, []
@@ -274,7 +274,7 @@ def test_a_frame_that_is_cut_off_shows_what_is_there_and_what_is_missing(
         first = f"request: the first {len(whole)} of {len(payload)} bytes of a frame;"
         assert ran.out.startswith(first)
         assert "(not decoded)" in ran.out
-    # Without a length, nobody knows how many bytes are missing.
+    # Without a length, the number of missing bytes is unknown.
     bare = run(command, "--frame", whole.hex())
     assert "without its length the number of missing bytes is unknown" in bare.err
     assert "the bytes end in MetadataRequest v12 at topics[1].name" in bare.err

@@ -1,4 +1,4 @@
-"""`flexwire generate` prints messages that decode, and damaged ones with a description."""
+"""`flexwire generate` prints decodable messages, and damaged ones with a description."""
 
 from __future__ import annotations
 

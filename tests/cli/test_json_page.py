@@ -14,7 +14,7 @@ def test_a_tap_says_where_it_listens_and_then_what_it_counted() -> None:
     assert listening["type"] == "listening"
     assert listening["address"] == "127.0.0.1:19092"
     assert stopped["type"] == "stopped"
-    # Unlike the text, JSON also has counts of 0.
+    # Unlike the text, the JSON also includes counts of 0.
     assert (stopped["requests"], stopped["notCaptured"]) == (3, 0)
     assert "openConnections" not in stopped
 

@@ -1,4 +1,4 @@
-"""The manual page has every option of every command, and roff can read it."""
+"""The manual page lists every option of every command, and roff can read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""decode, encode and explain convert bytes to JSON and back, and errors say where and why."""
+"""decode, encode and explain convert bytes to JSON and back, and errors state where and why."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ def test_hex_with_a_slip_is_said_to_be_read_as_something_else(run: Run, tmp_path
         ran = run("decode", "RequestHeader", *words, "-V", "2")
         assert ran.code == 1
         assert ran.err.endswith(f"; {slip}\n")
-    # The text has only base64 characters, but is not valid base64.
+    # The text contains only base64 characters, but is not valid base64.
     padded = "00120003000000O7" + "0" * 16
     ran = run("decode", "RequestHeader", padded, "-V", "2")
     assert ran.err.startswith(
         "DATA is read as base64, but looks like hex; 'O' in line 1, column 15"
     )
     assert "looks like hex" not in run("decode", "RequestHeader", padded, "-V2", "--as=base64").err
-    # For a large file only the beginning is checked.
+    # For a large file, only the beginning is checked.
     text.write_bytes(b"00" * 4_000_000 + b"0")
     assert "looks like hex" not in run("decode", "RequestHeader", str(text), "-V", "2").err
     # Raw bytes are almost never hex.
@@ -141,7 +141,7 @@ def test_encode_says_what_a_version_leaves_out(run: Run) -> None:
     assert newest.err.startswith(
         "version 13 does not contain topics[].topic, so this data was left out; "
     )
-    # Leaving out a default value loses nothing.
+    # Omitting a default value loses nothing.
     form = json.dumps({"topics": [], "rackId": ""})
     assert run("encode", "FetchRequest", form, "-V", "4", "--defaults").err == ""
 
@@ -168,7 +168,7 @@ def test_explain_gives_the_name_of_an_error_code(run: Run) -> None:
         "NOT_COORDINATOR",
         None,
     ]
-    # An error code that no release defines, and a field of the same type that holds no error code.
+    # An error code that no release defines, and a field of the same type that is not an error code.
     assert (
         run("explain", "HeartbeatResponse", "000000007fff00", "-V", "4")
         .out.splitlines()[2]

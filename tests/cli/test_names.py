@@ -1,4 +1,4 @@
-"""If a name has a typing error, every command suggests the nearest name."""
+"""If a name is mistyped, every command suggests the closest name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["run"]
 
 SPEC = str(Path(__file__).parents[2] / "src/flexwire/schema/bundled/clients/FetchRequest.json")
 
-# By command and parameter: arguments with a mistake in this name, and the suggestion.
+# For each command and parameter: arguments with a mistake in this name, and the suggestion.
 SLIPS: dict[tuple[str, str], tuple[list[str], str]] = {
     ("decode", "words"): (["decode", "FetchRequst", "00", "-V", "4"], "FetchRequest"),
     ("decode", "api"): (["decode", "--api", "Metadta", "00", "-V", "4"], "'Metadata'"),

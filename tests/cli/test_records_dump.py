@@ -125,7 +125,7 @@ def test_offsets_within_a_wrapper(run: Run, root: Path, magic: int) -> None:
 def test_times(run: Run, root: Path, times: str, offsets: list[int]) -> None:
     rows = run.rows(root / ORDERS, "--deep", "--time", times)
     assert [row["offset"] for row in of(rows, "record")] == offsets
-    # A batch without a record in this span of time is not shown.
+    # A batch without a record in this time range is not shown.
     for batch in of(rows, "batch"):
         assert any(batch["baseOffset"] <= one <= batch["lastOffset"] for one in offsets)
 
@@ -354,7 +354,7 @@ def test_indexes_beside_a_log_are_compared_with_it(run: Run, root: Path) -> None
     log = root / f"index-offset-0/{BASE}.log"
     [finding] = of(run.rows(log), "finding")
     assert finding["file"] == str(log.with_suffix(".index"))
-    # If the index is also named, it is still compared only once.
+    # If the index is also given, it is still compared only once.
     assert len(of(run.rows(log, log.with_suffix(".index")), "finding")) == 1
     assert of(run.rows(log, "--offsets", "0-5"), "finding") == []
 

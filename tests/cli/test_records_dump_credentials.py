@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 METADATA = "__cluster_metadata-0"
 SNAPSHOT, SEGMENT = f"{186:020}-0000000001.checkpoint", f"{0:020}.log"
-# The secret is so long that no part of it occurs by chance.
+# The secret is long enough that no part of it occurs by chance.
 SECRET = "s3cr3t-0f-@lic3!"  # noqa: S105  # it is only a placeholder
 OF_METADATA = {name for names in framed_messages(InternalTopic.METADATA.module).values()
                for name in names}  # fmt: skip
@@ -35,7 +35,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def value(name: str, version: int = 0) -> bytes:
-    """Return a record with the secret in each field that may hold one."""
+    """Return a record with the secret in each field that may contain one."""
     made: Any = message(name)()
     for one in SECRETS:
         if one.message_name == name:

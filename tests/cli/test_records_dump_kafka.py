@@ -110,7 +110,7 @@ def is_message(value: Any) -> bool:
     return isinstance(value, dict) and "message" in value
 
 
-# These are the lines of Kafka's tool, made from the rows.
+# These are the lines of Kafka's tool, reconstructed from the rows.
 
 
 @each("path", [path for path in LOGS if path in WHOLE])
@@ -136,7 +136,7 @@ def in_order(line: str) -> str:
     """Rewrite the JSON in a line of Kafka's tool, so that spaces and order do not matter."""
     # For the state of share groups, the tool of 4.0 prints the version as the type.
     line = re.sub(r'( payload: \{)"type"(:.*"snapshotEpoch")', r'\1"version"\2', line)
-    # The crc of every message within a wrapper is checked but not shown.
+    # The CRC of every message within a wrapper is checked but not shown.
     line = re.sub(r"^(\|.*) isValid: true crc: \d+\}", r"\1", line)
     return _TOOL_JSON.sub(lambda match: plain(json.loads(match[0])), line)
 
@@ -242,7 +242,7 @@ def told(value: Any) -> str | None:
         return plain({"type": str(value["type"]), "data": data})
     for member in data.get("members", ()):
         for field in ("subscription", "assignment"):
-            # The tool does not say which version it read here.
+            # The tool does not print which version it read here.
             member[field] = member[field]["data"] if is_message(member[field]) else member[field]
     return plain({"version": str(value["version"]), "data": data})
 

@@ -1,4 +1,4 @@
-"""`records dump --dialect` reads logs in KIP-82's own format, whole and damaged."""
+"""`records dump --dialect` reads intact and damaged logs in KIP-82's own format."""
 
 from __future__ import annotations
 

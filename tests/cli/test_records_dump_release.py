@@ -1,4 +1,4 @@
-"""`flexwire records dump` reads logs of a 4.4 broker, and logs of a named release."""
+"""`flexwire records dump` reads the logs of a 4.4 broker, and logs of a given release."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_log_of_early_access_is_read_alike_with_its_release_and_without(root: 
 
 
 def log_of(release: str, root: Path) -> Path:
-    """Write a log of share state in the layout of a release."""
+    """Write a log of share state in the layout of a given release."""
     by_name = {one.message: one for one in of_release(release)}
     key, value = by_name["ShareSnapshotKey"], by_name["ShareSnapshotValue"]
     record = Record(0, -1, b"\0\0" + key.raw, b"\0\0" + value.raw, [])

@@ -1,4 +1,4 @@
-"""A plan for Kafka's own tool has every known offset, and counts the rows that are left out."""
+"""A plan for Kafka's own tool contains every known offset, and omitted rows are counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`schema cost` counts the bytes of versions of messages."""
+"""`schema cost` counts the bytes of message versions."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def test_a_capture_is_measured_with_headers_shares_and_what_is_left_out(capture:
     }
     response_row, request_row = told["messages"]
     assert (response_row["message"], response_row["newVersion"]) == ("HeartbeatResponse", 5)
-    # Throttle time 4 bytes, error code 2, count of tagged fields 1; the header has 5.
+    # The throttle time takes 4 bytes, the error code 2, the tagged-field count 1, and the header 5.
     assert response_row["body"]["old"] == {"total": 21, "min": 7, "median": 7, "max": 7}
     assert response_row["body"]["new"] == {"total": 19, "min": 5, "median": 5, "max": 9}
     assert response_row["header"]["new"]["total"] == 15
     assert response_row["saved"] == {"total": 2, "min": -2, "median": 2, "max": 2}
-    # A message also counts if the field takes no bytes in it.
+    # A message also counts if the field takes up no bytes in it.
     code = next(one for one in response_row["fields"] if one["path"] == "errorCode")
     assert code["new"] == {"total": 4, "min": 0, "median": 0, "max": 4}
     (share,) = response_row["taggedNow"]

@@ -1,4 +1,4 @@
-"""`schema docs` writes a web site (tests/docs covers the Markdown)."""
+"""`schema docs` writes a website (tests/docs covers the Markdown)."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_release_and_files_make_one_guide(tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.slow
 def test_bundled_specs_as_files_have_the_same_fields(tmp_path: Path) -> None:
-    """The catalog's own specs, given as a user's specs, have the same tables."""
+    """The catalog's own specs produce the same tables if they are given as a user's specs."""
     specs = tmp_path / "specs"
     specs.mkdir()
     for name in ("HeartbeatRequest", "HeartbeatResponse"):

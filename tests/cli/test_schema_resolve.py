@@ -63,7 +63,7 @@ def test_a_field_says_its_type_where_it_stands_and_its_default(run: Run) -> None
 def test_an_encoding_has_its_own_order_and_types(run: Run) -> None:
     ran = run("schema", "resolve", "FetchRequest", "-V", "12", "--encoding", "optional-buffers")
     rows = [line.split() for line in ran.out.splitlines()[2:]]
-    # In the first draft optional fields come first, and nothing is compact.
+    # In the first draft, optional fields come first, and nothing is compact.
     assert rows[0][:4] == ["clusterId", "NULLABLE_STRING", "tag", "0"]
     assert not any("COMPACT" in " ".join(row) for row in rows)
 

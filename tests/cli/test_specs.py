@@ -1,4 +1,4 @@
-"""With --specs, a user's own message is decoded, encoded and explained."""
+"""With --specs, commands decode, encode and explain a user's own message."""
 
 from __future__ import annotations
 

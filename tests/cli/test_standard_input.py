@@ -75,7 +75,7 @@ SPEC: dict[str, Any] = {
 
 
 class Ran:
-    """Run a command in this process with bytes as its standard input, and keep its output."""
+    """Run a command in this process with the given bytes as standard input, and keep its output."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch) -> None:
         self.capsys = capsys
@@ -190,7 +190,7 @@ def test_a_catalog_and_tagged_errors_and_a_guide_of_a_spec(run: Ran, tmp_path: P
 
 def test_segments(run: Ran, tmp_path: Path) -> None:
     write_all(tmp_path)
-    # Only one log, because a log is compared with the index next to it.
+    # Only one log is used, because a log is compared with the index next to it.
     path = (tmp_path / "orders-none-0" / f"{BASE}.log").rename(tmp_path / f"{BASE}.log")
     code, out, _ = run("records", "dump", path, "--deep", "--format", "json")
     told = run("records", "dump", "-", "--deep", "--format", "json", stdin=path.read_bytes())

@@ -59,7 +59,7 @@ def test_a_try_with_a_throwaway_ca_as_it_says_itself(tmp_path: Path) -> None:
 
 
 def told(patch: pytest.MonkeyPatch, out: Path, *options: str) -> dict[str, Any]:
-    """Return the configuration that the command makes from its options, without running a tap."""
+    """Return the configuration that the command builds from its options, without running a tap."""
     found: list[dict[str, Any]] = []
 
     async def run_tap(*_: Any, **given: Any) -> TapStatistics:
@@ -73,7 +73,7 @@ def told(patch: pytest.MonkeyPatch, out: Path, *options: str) -> dict[str, Any]:
 
 
 def given(patch: pytest.MonkeyPatch, out: Path, *options: str) -> TapSecurity:
-    """Return the configuration that the command makes from its TLS options."""
+    """Return the configuration that the command builds from its TLS options."""
     security: TapSecurity = told(patch, out, *options)["security"]
     return security
 

@@ -45,7 +45,7 @@ SOME = "a\x00\x07\x1b[2J\r\x7f\x85\x9b31m\xad\u061c\u200b\u200e\u200f\u2028\u202
 FORGED = "::error::forged"
 SOME += f"\ufeff\U000e0041\n{FORGED}\n"
 IN_UTF8 = "".join(char for char in OBEYED if unicodedata.category(char) != "Cs")
-# In Python, arguments and paths hold bytes that are not text as surrogates.
+# In Python, arguments and paths represent bytes that are not text as surrogates.
 IN_A_PATH = SOME.replace("\x00", "") + "\udcff"
 
 
@@ -182,7 +182,7 @@ def test_records_dump_shows_paths_keys_values_and_headers(
     chosen = ("--deep",) if convention is None else ("--headers", convention)
     run = _Run(("records", "dump", str(log), *chosen), monkeypatch)
     assert "\\u202e" in run.out
-    # A path's name cannot start a line of its own.
+    # The name of a path cannot start a line of its own.
     assert not any(line.startswith("-0") for line in run.out.splitlines())
     run = _Run(("records", "dump", str(log), "--format", "json", *chosen), monkeypatch)
     rows = [json.loads(line) for line in run.out.splitlines()]
@@ -245,7 +245,7 @@ def test_the_log_of_the_tap_shows_addresses_on_one_line_each(
 
 
 def _specs(place: Path) -> Path:
-    """Write specs with hostile strings only, in a directory and a file with hostile names."""
+    """Write specs with only hostile strings, in a directory and a file with hostile names."""
     place.mkdir()
     spec: dict[str, Any] = {
         "apiKey": 0,

@@ -41,7 +41,7 @@ WRITING = [
     "tap --upstream 127.0.0.1:1 --listen 127.0.0.1:0 --out OUT/new",
     "tap --upstream 127.0.0.1:1 --listen ssl://127.0.0.1:0 --throwaway-ca OUT --out ELSEWHERE",
 ]
-# Commands that write no file work although input, working directory and home are read-only.
+# Commands that write no file work even if input, working directory and home are read-only.
 READING = [
     "schema resolve MetadataRequest --version 0",
     "schema errors 3",
@@ -68,7 +68,7 @@ FIELDS: list[dict[str, Any]] = [{"name": "ErrorCode", "type": "int16", "versions
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
-    """Make the input of commands, all read-only, including the working directory and the home."""
+    """Make the commands' input, the working directory and the home directory, all read-only."""
     names = {"SPECS": "specs", "OUT": "out", "ELSEWHERE": "elsewhere", "LOG": "log/orders-0"}
     found = {name: tmp_path / path for name, path in names.items()}
     found |= {"CAPTURE": tmp_path / "log" / "a.pcap", "KEYS": tmp_path / "log" / "keys"}

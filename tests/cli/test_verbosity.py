@@ -1,4 +1,4 @@
-"""``-q`` removes notes and ``-v`` adds log lines, each only for its own run."""
+"""``-q`` suppresses notes and ``-v`` adds log lines, each only for its own run."""
 
 from __future__ import annotations
 

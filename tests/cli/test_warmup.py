@@ -1,4 +1,4 @@
-"""warmup says which kernels exist, and keeps Spark's classes or says why not."""
+"""`warmup` reports which kernels exist, and stores Spark's classes or explains why not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def warmup(*options: str) -> str:
 
 @pytest.fixture(autouse=True)
 def kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prevent the writing of an archive."""
+    """Prevent an archive from being written."""
     monkeypatch.setattr(archive, "make_archive", lambda _: Path("kept"))
 
 

@@ -1,4 +1,4 @@
-"""Make directories that cannot be written to, even by root."""
+"""Make directories that even root cannot write to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEAD, _DATA = struct.Struct("=Ii"), struct.Struct("=6I")
 def obeying_modes() -> Iterator[None]:
     """Make this thread respect the modes of files, even as root.
 
-    A test needs the marker ``own_process``.
+    Tests that use this need the marker ``own_process``.
     """
     if os.geteuid() != 0:
         yield

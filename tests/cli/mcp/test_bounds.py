@@ -1,4 +1,4 @@
-"""Every answer is bounded and valid JSON, and says what was left out."""
+"""Every answer is bounded and valid JSON, and states what was left out."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def test_a_search_finds_inputs_and_analyses_and_follows_no_link(
 
 
 def test_a_search_finds_a_capture_beside_the_tables_of_an_analysis(tmp_path: Path) -> None:
-    """The tables of the demo are not searched, however many files they have."""
+    """The demo's tables are not searched, no matter how many files they contain."""
     make_analysis(tmp_path / "demo")
     for name in ("capture/a.pcapng", "tables/frames/b.pcap", "answers/c.pcap", "_old/d.pcap"):
         (tmp_path / "demo" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -166,7 +166,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs a path for eac
 
 @pytest.fixture
 def races(tmp_path: Path) -> Path:
-    """Make a directory with a root, and files of the same names outside the root."""
+    """Make a directory with a root, and files with the same names outside the root."""
     for where in ("root", "outside"):
         (tmp_path / where / "in").mkdir(parents=True)
         (tmp_path / where / "in" / "file").write_text(where)
@@ -210,7 +210,7 @@ def test_a_link_that_appears_between_two_looks_is_not_followed(
 
 
 def _swap(races: Path, name: str, *, back: bool = False) -> None:
-    """Replace a file or directory by a link to the outside, or undo that."""
+    """Replace a file or directory with a link to the outside, or undo the replacement."""
     place, kept = races / name, races / "kept"
     if back and kept.exists():
         place.unlink()
@@ -249,7 +249,7 @@ def test_descriptors_are_closed(place: Path) -> None:
 
 
 def _try(find: Callable[[str], Any], text: str, read: Callable[[Path], Any]) -> Any:
-    """Return what reading a path returns, or why it is refused."""
+    """Return what reading a path returns, or why it is rejected."""
     try:
         with find(text) as opened:
             return read(opened)

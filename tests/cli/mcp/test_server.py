@@ -40,7 +40,8 @@ CALLS: dict[str, dict[str, Any]] = {
     "answers": {"analysis": "analysis", "name": "talkers"},
     "list": {},
 }
-# This program runs the command. On standard error it prints the imported modules and opened files.
+# This program runs the command. On standard error, it prints the imported modules and the opened
+# files.
 WATCHED = """
 import os, sys
 opened = []
@@ -106,7 +107,7 @@ def test_a_client_lists_the_tools_and_calls_each(tmp_path: Path, mode: str) -> N
 
 
 def _state(place: Path) -> dict[str, tuple[int, bytes]]:
-    """Return every file, with the time of its last change and its content."""
+    """Return every file, with its modification time and content."""
     return {
         str(path): (path.stat().st_mtime_ns, path.read_bytes())
         for path in sorted(place.rglob("*"))

@@ -1,4 +1,4 @@
-"""The screen shows connections, frames and fields, and no text of a capture controls it."""
+"""The screen shows connections, frames and fields, and no text from a capture controls it."""
 
 from __future__ import annotations
 

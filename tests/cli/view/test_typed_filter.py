@@ -1,4 +1,4 @@
-"""A typed filter selects the same frames as options, and its text can be typed again."""
+"""A typed filter selects the same frames as the options, and its text can be typed again."""
 
 from __future__ import annotations
 

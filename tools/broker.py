@@ -1,4 +1,4 @@
-"""A real Kafka broker on loopback: a single combined KRaft node that ends with its caller.
+"""A real Kafka broker on loopback: a single combined KRaft node that stops when its caller ends.
 
 ``python -m tools.broker 4.4.0 DIRECTORY`` prints the address when the broker has started. The
 program stops the broker at the end of standard input, which is also reached if the process at the
@@ -48,8 +48,8 @@ REQUEST_LOG = (
     "-Dorg.slf4j.simpleLogger.showDateTime=true "
     '"-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSSZ"'
 )
-"""Java options with which a broker logs its requests, in the form that slf4j-simple needs."""
-# If this setting is empty, the voters are in the log and may change (KIP-853).
+"""Java options that make a broker log its requests, in the form that slf4j-simple needs."""
+# If this setting is empty, the voters are stored in the log and may change (KIP-853).
 _VOTERS = "controller.quorum.voters"
 _STORAGE = "org.apache.kafka.server.log.remote.storage"
 _JAVA = (
@@ -126,7 +126,7 @@ def _started(
     options = shlex.split(own.pop(JAVA_OPTIONS, ""))
     run = [java, *_JAVA, *options, "-cp", f"{jars(version)}/*:{plug_ins}".removesuffix(":")]
     log = directory / "broker.log"
-    # Another process may hold a port of the settings permanently.
+    # Another process may permanently occupy a port from the settings.
     for _ in range(MOST_TRIES):
         port, controller = _free_ports()
         properties = directory / "server.properties"
@@ -144,7 +144,7 @@ def _started(
 
 
 def new_id() -> str:
-    """Return an id in the form of Kafka's own tool: never one that begins like an option."""
+    """Return an id in the form that Kafka's own tool uses: never one that begins like an option."""
     while True:
         found = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if not found.startswith("-"):

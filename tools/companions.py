@@ -1,4 +1,4 @@
-"""Run programs next to a caller, which end with the caller even if it is killed.
+"""Run programs beside a caller; they end when the caller does, even if it is killed.
 
 The caller holds the other end of their standard input and sends nothing. The programs stop when
 the input is closed. The first line that a program prints is its address.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# On a busy machine, the start takes a minute.
+# On a busy machine, starting takes a minute.
 MOST_SECONDS = 180
 _SHOWN = 4000
 
@@ -27,7 +27,7 @@ _SHOWN = 4000
 def companion(module: str, given: list[str], log: Path) -> Iterator[str]:
     """Yield the first line of a module's program while it runs; raise `RuntimeError` if it fails.
 
-    ``log`` is the file that shows why a program failed.
+    ``log`` is the file that records why a program failed.
     """
     with subprocess.Popen(
         [sys.executable, "-m", module, *given],

@@ -32,7 +32,8 @@ def names(release: str) -> set[tuple[str, str]]:
 def written(known: dict[str, set[tuple[str, str]]]) -> str:
     """Return the content of the file: the first and the last release with each name, by kind.
 
-    Raises `ValueError` if a release has a removed name again, because the file cannot express that.
+    Raises `ValueError` if a release reintroduces a removed name, because the file cannot express
+    that.
     """
     releases = list(known)
     found: defaultdict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
@@ -42,7 +43,7 @@ def written(known: dict[str, set[tuple[str, str]]]) -> str:
             msg = f"{of} {name} is known in {[releases[one] for one in having]}: it came back"
             raise ValueError(msg)
         found[of][name] = (releases[having[0]], releases[having[-1]])
-    # One name on each line, so that a change to the file is easy to read.
+    # Write one name per line, so that a change to the file is easy to read.
     parts = [
         f"{json.dumps(of)}: {{\n"
         + ",\n".join(f"{json.dumps(name)}: {json.dumps(ends)}" for name, ends in known_of.items())

@@ -1,8 +1,8 @@
 """Unpack programs from Debian packages below ``.build/debian``, without installing anything.
 
-This needs ``apt-get`` and ``dpkg``, but neither root nor the machine's package lists. Downloads
-are resolved against the installed packages, or against nothing for another architecture. If a
-program is not available, the error says so.
+This needs ``apt-get`` and ``dpkg``, but neither root nor the machine's package lists. Downloads are
+resolved against the installed packages, or against nothing for another architecture. If a program
+is not available, the error states this.
 """
 
 from __future__ import annotations
@@ -33,11 +33,14 @@ class Programs:
     name: str
     packages: tuple[str, ...]
     architecture: str = ""
-    """Debian's name, such as "arm64", which brings all dependencies. If empty, this machine's."""
+    """Debian's name of the architecture, such as "arm64"; if empty, this machine's.
+
+    For another architecture, all dependencies are downloaded too.
+    """
     are_sources: bool = False
-    """True if the archives of the packages' sources are downloaded, as their authors made them."""
+    """True if the packages' original source archives are downloaded, as the authors made them."""
     suite: str = ""
-    """The Debian release that has the packages. If empty, this machine's release."""
+    """The Debian release that contains the packages. If empty, this machine's release is used."""
 
     def bring(self) -> Path:
         """Return the directory that replaces ``/``; raise `SystemExit` if packages are missing."""
@@ -86,7 +89,7 @@ class Programs:
             options += ["-o", f"Dir::State::status={making / 'status'}"]
         if self.are_sources or self.suite:
             listed = SOURCES.read_text(encoding="utf-8") if SOURCES.is_file() else ""
-            # Mirrors may have only the programs of security updates, without their sources.
+            # Mirrors may contain only the programs of security updates, without their sources.
             parts = [part for part in listed.split("\n\n") if "-security" not in part]
             listed = "\n\n".join(parts)
             if self.are_sources:
@@ -134,7 +137,7 @@ class Programs:
 
 
 def environment(root: Path) -> dict[str, str]:
-    """Return the environment for unpacked programs, with their own libraries first."""
+    """Return the environment for the unpacked programs, with their own libraries first."""
     libraries = sorted({str(one.parent) for one in root.glob("**/lib/*/*.so*")})
     programs = [str(root / name) for name in ("usr/sbin", "usr/bin", "sbin", "bin")]
     return {

@@ -2,7 +2,7 @@
 
 `make` runs it with the interpreter for `.venv`, so it imports only the standard library. A stamp in
 `.venv` records what was installed: the interpreter, the path, and a digest of everything that
-determines the contents. Another stamp does the same for the kernels, which are compiled beside
+determines the contents. Another stamp does the same for the kernels, which are compiled next to
 their sources.
 """
 
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def make() -> None:
-    """Create the environment unless there is one for this interpreter, and install into it."""
+    """Create the environment unless it exists for this interpreter, and install into it."""
     STAMP.unlink(missing_ok=True)
     if not is_ours():
         say(f"making .venv with Python {sys.version.split()[0]}")
@@ -148,7 +148,7 @@ def install(*arguments: str | Path, **variables: str) -> None:
 
 def run(*command: str | Path, **variables: str) -> None:
     """Run a command that must succeed; its own output explains a failure."""
-    # A user's PYTHONPATH or own packages must not replace the environment's.
+    # A user's PYTHONPATH or packages must not replace the environment's.
     environment = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "PYTHONHOME"}}
     environment |= {"PYTHONNOUSERSITE": "1", "PIP_USER": "0", **variables}
     answer = subprocess.run(

@@ -3,9 +3,9 @@
     python -m tools.error_response_vectors
 
 For each version of each API that a release of `RELEASES` reads, flexwire makes a few requests. For
-each request, `tools/java/ErrorResponses.java` runs with the release's jars and returns the
-response that Kafka's class of the request builds for an error code. Java 17 or newer and Maven are
-needed.
+each request, `tools/java/ErrorResponses.java` runs with the release's jars and returns the response
+that Kafka's class for the request builds for an error code. Java 17 or newer and Maven are
+required.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CODES = (-1, 6, 15, 35, 48, 56, 90, 100)
 
 
 class RequestShape(NamedTuple):
-    """How a request is made: the length of the lists, the first number, and the null fields."""
+    """How a request is built: the length of the lists, the first number, and the null fields."""
 
     elements: int
     first: int

@@ -75,7 +75,7 @@ class Kdc:
 
     @property
     def config(self) -> Path:
-        """Write the files that the realm's clients and servers read, both MIT's and Java's."""
+        """Return the file that the realm's clients and servers read, both MIT's and Java's."""
         return self.directory / "krb5.conf"
 
     def environment(self) -> dict[str, str]:
@@ -89,7 +89,7 @@ class Kdc:
         }
 
     def create(self) -> None:
-        """Make the realm's database."""
+        """Create the realm's database."""
         self._run("kdb5_util", "-r", REALM, "create", "-s", "-P", "of a test")
 
     def keytab(self, principal: str) -> Path:

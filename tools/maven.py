@@ -1,7 +1,7 @@
 """Download jars from Maven Central once with ``mvn``, and keep them below ``.build/jars``.
 
 The request is a list of coordinates; Maven also downloads their dependencies. If Maven fails, the
-error says so, and incomplete jars are never used.
+error states this, and incomplete jars are never used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / ".build" / "jars"
 # A copy of the pinned version: a goal without a version uses the newest plug-in, which can change.
 GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-# Even a slow connection downloads a broker's 60 MB in this time.
+# Even a slow connection can download a broker's 60 MB in this time.
 MOST_SECONDS = 900
 
 
@@ -83,7 +83,8 @@ class Jars:
             self._give_up(f"Maven took more than {MOST_SECONDS} s")
         if answer.returncode:
             shutil.rmtree(making)
-            # The first line names the error, and the others say how to ask Maven for more.
+            # The first line names the error; the others explain how to get more information from
+            # Maven.
             said = answer.stdout.partition("[ERROR] ")[2].partition("\n")[0]
             self._give_up(said or f"mvn ended with {answer.returncode}")
         (making / "jars").rename(place)

@@ -7,12 +7,12 @@ After a change, the tests must catch every mistake that they caught before. Draw
 plant them with the old and with the new tests, and compare both results. A mistake changes one
 operator, number or condition of a module. The tests of a mistake are the module's doctests, the
 test files that name the module, and a few that name the function. If no test names the module, the
-tests of the modules that import it take their place. The tests run in a copy of the checkout with
+tests of the modules that import it are used instead. The tests run in a copy of the checkout with
 the compiled kernels: mistakes are drawn outside ``kernels/``. The stages of ``STAGES`` follow each
 other until one fails, so Spark starts only for a mistake that quick tests do not catch. ``make
 test`` leaves out the tests of the last stage, so a mistake that only they catch is not caught;
 ``--long`` runs them. A stage may take ten minutes; ``FLEXWIRE_TEST_MINUTES`` sets another limit. A
-stage that reaches its limit shows nothing, unless the test that was running had an endless loop.
+stage that reaches its limit proves nothing, unless the test that was running had an endless loop.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ MINUTES: Final = "10"
 """The time limit for the tests of one mistake, because a mistake may cause an endless loop."""
 
 _AT_LIMIT: Final = " minutes, and are ended."
-"""What `tests.ending` writes if tests reach their limit."""
+"""The text that `tests.ending` writes if tests reach their limit."""
 
 _UNCOMPILED: Final = "PYTHONDONTWRITEBYTECODE"
 _NOT_FAILED: Final = (0, 5)
@@ -66,22 +66,26 @@ ROOMS: Final = {
     "survey": "tables",
     "tap": "net",
 }
-"""The test folders whose names differ from those of their packages."""
+"""The test folders whose names differ from those of the packages that they test."""
 
 SPARK_FILES: Final = 5
 """Many Spark test files name a basic module: a few are enough, and all would take minutes."""
 
 SHORT: Final = 5
-"""A name in a test that has at most this length often means something else."""
+"""A name of at most this length often means something else in a test."""
 
 CALLING_FILES: Final = 3
-"""The most test files that count as near because they name the function or class of the mistake."""
+"""The maximum number of test files that count as near because they name the function or class of
+the mistake.
+"""
 
 NEAR_FILES: Final = 15
-"""The most test files of a module that run first, because pytest imports all before it runs one."""
+"""The maximum number of a module's test files that run first, because pytest imports all of them
+before it runs one.
+"""
 
 WIDER_FILES: Final = 15
-"""The most further test files that run if the module's own test files do not catch a mistake."""
+"""The maximum number of further test files that run if the module's own do not catch a mistake."""
 
 _ELSEWHERE: Final = "cluster or kafka or browser"
 STAGES: Final = {
@@ -93,7 +97,7 @@ STAGES: Final = {
 """Which test files each stage runs, and the markers of its tests."""
 
 TOLD: Final = {"": "NOT CAUGHT", "long": "ONLY BY MAKE LONG", "limit": "TIME IS UP"}
-"""The text that is printed for these stages. All other stages caught the mistake."""
+"""The text that is printed for these stages. In all other stages, the mistake was caught."""
 
 _COMPARED: Final[dict[type[ast.cmpop], tuple[str, str]]] = {
     ast.Lt: ("<", "<="),

@@ -3,8 +3,9 @@
     python -m tools.other_brokers [NAME...]
 
 The program starts each broker on loopback with a node of Apache Kafka, sends all cases to both,
-including writing and hostile ones, and records the results in `tests/conformance/others.json`.
-docs/conformance.md has the same figures. If names are given, only these brokers are tested.
+including cases that write and hostile cases, and records the results in
+`tests/conformance/others.json`. docs/conformance.md contains the same figures. If names are given,
+only these brokers are tested.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """List the packages of `requirements.lock` that lack a wheel: `python -m tools.platforms`.
 
 For each platform, the lock file is resolved without installing anything. Packages without a wheel
-are left out until this succeeds. A package that exists only as pure Python source can be built
-anywhere, so it does not count.
+are removed from it until this succeeds. A package that exists only as pure Python source can be
+built anywhere, so it does not count.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def missing(platform: str) -> list[str]:
 
 
 def resolved(lock: Path, platform: str) -> str | None:
-    """Return the error of resolving a lock for a platform, or None."""
+    """Return the error from resolving a lock for a platform, or None."""
     command = [sys.executable, "-m", "uv", "pip", "install", "--dry-run", "--quiet", "--no-deps"]
     command += ["--target", str(lock.parent / "none"), "--python-version", PYTHON]
     command += ["--python-platform", platform, "--only-binary", ":all:", "--require-hashes"]
@@ -67,7 +67,7 @@ def without(lock: str, name: str) -> str:
 
 
 def main() -> None:
-    """Print a row of a table for each platform."""
+    """Print one table row for each platform."""
     sys.stdout.write("| platform | packages without a wheel |\n|---|---|\n")
     for name, platform in PLATFORMS.items():
         gaps = ", ".join(f"`{one}`" for one in missing(platform)) or "nothing"

@@ -1,4 +1,4 @@
-"""Write what a source tree of Kafka adds to a release, on one page of Markdown.
+"""Write what a Kafka source tree adds to a release, on one Markdown page.
 
     python -m tools.preview SOURCE [--against 4.4.0] [--out preview.md]
 
@@ -111,14 +111,14 @@ def _compare_names(old: Editions, new: Editions, page: Preview) -> None:
         key = "" if spec.api_key is None else f", api key {spec.api_key}"
         page.messages.append(f"- new: {name} ({spec.type.value}{key}), {spec.valid_versions}")
     modules = {one.place.directory for one in new.values()}
-    # A jar has only some of the modules, and other modules' messages are not missing from it.
+    # A jar contains only some of the modules, so other modules' messages do not count as missing.
     gone = (name for name in old.keys() - new.keys() if old[name].place.directory in modules)
     page.messages += [f"- gone: {name}" for name in sorted(gone)]
 
 
 def _compare_message(old: GuideMessage, new: GuideMessage, page: Preview) -> None:
     added = added_versions(old, new)
-    # A message that only the old release has was removed.
+    # A message that exists only in the old release was removed.
     gone = added_versions(new, old)
     if added:
         page.versions.append(f"- {new.name} {added} is new")

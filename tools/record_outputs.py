@@ -3,8 +3,8 @@
 ``python -m tools.record_outputs INPUTS OUT`` analyzes three kinds of input and writes everything
 that a user sees into text files below OUT: rows of each table, ``facts.json``, ``audit.csv``, each
 answer in CSV, JSON and text, standard output, standard error and exit codes, and the errors of
-commands that fail. Two records of the same inputs by the same code are equal, so ``diff -r BEFORE
-AFTER`` shows exactly the effect of a change.
+commands that fail. Two records that the same code makes of the same inputs are equal, so ``diff -r
+BEFORE AFTER`` shows exactly the effect of a change.
 
 INPUTS is made if it is missing. INPUTS contains the demo's capture, and a broker's log directory
 and the request logs from ``tests/vectors``. Keep INPUTS for both records, because two runs of the
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[1]
 ROWS_SHOWN: Final = 2000
-"""The most rows of a table that a record shows. A longer table has a digest of all rows."""
+"""The maximum number of a table's rows in a record. A longer table gets a digest of all rows."""
 
 _SEGMENTS: Final = ROOT / "tests" / "vectors" / "log-segments"
 _REQUEST_LOGS: Final = ROOT / "tests" / "vectors" / "request_logs"
 
 _VARIES: Final = (
-    # Times and durations of a command, and Java's messages about this machine.
+    # A command's times and durations, and Java's messages about this machine.
     (re.compile(r"\b\d+(\.\d+)? (ms|s|seconds|minutes)\b"), "# s"),
     (re.compile(r"\b\d{2}/\d{2}/\d{2} \d{2}:\d{2}:\d{2}\b"), "DATE"),
     (re.compile(r"run-[0-9a-f-]{8,}"), "run-#"),

@@ -2,10 +2,10 @@
 
     python tools/release_vectors.py 4.3.1=DIR 4.4.0=DIR ...
 
-A directory holds the jars of that release and their dependencies, from `mvn
-dependency:copy-dependencies`: `kafka_2.13`, and `kafka-streams` if there is one. Java 17 or newer
-runs `tools/java/ReleaseVectors.java` on them, so every line was written by the classes of every
-release that it names.
+A directory contains the jars of that release and their dependencies, from
+`mvn dependency:copy-dependencies`: `kafka_2.13`, and `kafka-streams` if there is one. Java 17 or
+newer runs `tools/java/ReleaseVectors.java` on them, so every line was written by the classes of
+every release that it names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 PROGRAM = ROOT / "tools" / "java" / "ReleaseVectors.java"
 OUT = ROOT / "tests" / "vectors" / "releases.jsonl.gz"
-# The first vector of a version has every field; others lack some and have unknown tagged fields.
+# A version's first vector has every field; others lack some and have unknown tagged fields.
 COUNT = 4
 _JAR = re.compile(r"(?:kafka-)?(.+)-[0-9.]+\.jar")
 _SHOWN = ("module", "message", "type", "version", "json", "unknown_tagged_fields", "hex")

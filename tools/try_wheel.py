@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 # The test directories that use kernels.
 TESTS = ("tests/kernels", "tests/records", "tests/columnar", "tests/codec", "tests/capture")
 MARKS = "not kafka and not cluster"
-# If a lie about the length is noticed at all, it is noticed within a few seconds.
+# If a false length is detected at all, it is detected within a few seconds.
 GUARD_ROUNDS = 20_000
 _PROOF = """
 import sys, flexwire

@@ -1,10 +1,10 @@
-"""Test the codecs of other projects with the package of vectors, and keep the results.
+"""Test other projects' codecs with the vector package, and keep the results.
 
     python -m tools.vectors_codecs [NAME...]
 
 The program builds the package, installs each codec below `.build/codecs`, runs its program of
 `examples/codecs`, and writes `tests/vectors/codecs.json`, from which docs/codecs.md is made. If a
-toolchain is missing, the codec keeps its present row. If names are given, only these codecs are
+toolchain is missing, the codec keeps its current row. If names are given, only these codecs are
 tested.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 EXAMPLES = ROOT / "examples" / "codecs"
 BUILT = ROOT / ".build" / "codecs"
 KEPT = ROOT / "tests" / "vectors" / "codecs.json"
-# A codec with an endless loop takes the whole limit in each of its cases.
+# A codec with an endless loop uses up the whole limit in each of its cases.
 LIMITS = CodecLimits(case_seconds=2, starts=5000)
 
 
@@ -77,7 +77,7 @@ def _rust() -> list[str]:
     place = BUILT / "rust"
     shutil.copytree(EXAMPLES / "rust", place, dirs_exist_ok=True)
     subprocess.run([_tool("cargo"), "build", "--release", "--quiet"], cwd=place, check=True)
-    # Without this, each refusal has a backtrace, which takes longer than everything else.
+    # Without this, each rejection produces a backtrace, which takes longer than everything else.
     return ["env", "RUST_BACKTRACE=0", str(place / "target" / "release" / "codec")]
 
 

@@ -1,14 +1,14 @@
-"""Build the package of vectors: a directory of files, and a wheel of them.
+"""Build the vector package: a directory of files, and a wheel that contains them.
 
     python -m tools.vectors_package DIRECTORY
 
 flexwire proposes cases from the specs of the catalog (`tools/vectors_proposals.py`), and
 `tools/java/Judge.java` records with the jars of `RELEASE` how Apache Kafka treats each case. If
 Kafka does not read a valid case to its last byte, or writes other bytes, the build stops. Java 17
-or newer and Maven are needed. The same specs and jars result in the same bytes.
+or newer and Maven are required. The same specs and jars produce the same bytes.
 
-The repository has the manifest of the whole package and a package of a few messages, with which the
-tests build without Java. ``--keep`` writes both anew.
+The repository contains the manifest of the whole package and a package of a few messages, with
+which the tests build without Java. ``--keep`` writes both anew.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The cases of the vector package, as flexwire proposes them from a release's specs.
 
-A case has a name and bytes. flexwire does not propose what the bytes mean: Apache Kafka's own
-classes decide that (`tools/java/Judge.java`). The name consists of the message, the version and the
-kind; together with the spec it decides the bytes. A name therefore keeps its bytes until the spec
-changes.
+A case consists of a name and bytes. flexwire does not propose what the bytes mean: Apache Kafka's
+own classes determine that (`tools/java/Judge.java`). The name consists of the message, the version
+and the kind; together with the spec, it determines the bytes. A name therefore keeps its bytes
+until the spec changes.
 """
 
 from __future__ import annotations

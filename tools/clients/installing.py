@@ -1,7 +1,7 @@
 """How each kind of client is installed once below `.build/clients`, and how its program runs.
 
 An installer gets the name of a new directory and fills the directory. The installer is not called
-again, because the directory's name contains everything that determines the content. If a tool or a
+again, because the directory's name encodes everything that determines its content. If a tool or a
 registry is missing, the error names it, and no incomplete client is used.
 """
 
@@ -29,7 +29,7 @@ KEPT = ROOT / ".build" / "clients"
 # The release that the trial's program is compiled with. The program looks for classes of later
 # releases at run time.
 OLDEST_JAVA = "0.10.1.1"
-# Even a slow connection downloads a client's 25 MB in this time.
+# Even a slow connection can download a client's 25 MB in this time.
 MOST_SECONDS = 900
 
 
@@ -104,7 +104,8 @@ class RdKafka:
 
     ``module`` is the program that uses the library.
 
-    No Python code in the wheel runs, so it may be for a Python that this machine does not have.
+    No Python code in the wheel runs, so the wheel may be for a Python that this machine does not
+    have.
     """
 
     version: str
@@ -124,7 +125,7 @@ class RdKafka:
                 _pip(lock, (*whose, *which, "--target", str(place)))
         (library,) = _place(name, lock.read_bytes()).rglob("librdkafka*.so.1")
         command = (sys.executable, "-m", self.module)
-        # Old releases do not say where the rest of the wheel is.
+        # Old releases do not indicate where the rest of the wheel is.
         said = {"LIBRDKAFKA": library, "LD_LIBRARY_PATH": library.parent, "PYTHONPATH": ROOT}
         return Program(command, tuple((key, str(value)) for key, value in said.items()))
 
@@ -187,7 +188,7 @@ def _place(name: str, decides: bytes) -> Path:
 
 @contextlib.contextmanager
 def _made(name: str, decides: bytes) -> Iterator[Path | None]:
-    """Yield a directory to fill, which then appears whole; None if it exists."""
+    """Yield a directory to fill, which then appears as a whole; None if it exists."""
     KEPT.mkdir(parents=True, exist_ok=True)
     place = _place(name, decides)
     with KEPT.joinpath("lock").open("w") as lock:

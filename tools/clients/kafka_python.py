@@ -1,4 +1,4 @@
-"""kafka-python on trial, of any release: ``python -m tools.clients.kafka_python ADDRESS …``.
+"""Any release of kafka-python on trial: ``python -m tools.clients.kafka_python ADDRESS …``.
 
 The setting is ``api_version``, written as numbers such as 0.10.1.
 """

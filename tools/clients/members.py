@@ -1,6 +1,6 @@
 """Members of groups: each client has one program, which runs as many members as are requested.
 
-A program reads lines of words that are separated by tabs, until its standard input ends:
+A program reads lines of tab-separated words until its standard input ends:
 
 - ``start NAME ADDRESS GROUP TOPIC SETTING=VALUE …`` starts a member. A topic that begins with ``^``
   is a pattern.
@@ -34,7 +34,7 @@ _SAYING = threading.Lock()
 
 
 def say(member: str, event: str, text: str = "") -> None:
-    """Write an event, as a program does."""
+    """Write an event in the form that a program uses."""
     with _SAYING:
         sys.stdout.write(json.dumps({"member": member, "event": event, "text": text}) + "\n")
         sys.stdout.flush()
@@ -67,7 +67,7 @@ class Members:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the program, and with it all members."""
+        """End the program and all of its members."""
         self._asks.close()
         try:
             self._process.wait(MOST_SECONDS)

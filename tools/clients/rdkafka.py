@@ -1,4 +1,4 @@
-"""librdkafka on trial, with any of its builds through C: ``python -m tools.clients.rdkafka …``.
+"""Any build of librdkafka on trial, through C: ``python -m tools.clients.rdkafka …``.
 
 ``LIBRDKAFKA`` names the library. The setting is a list of its properties, ``name=value,…``. Wheels
 of old releases are for the Pythons of their time, but the library in them runs with any Python.
@@ -50,7 +50,7 @@ _FAILED = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p, c_void_p)
 
 
 class RdKafka:
-    """One build of the library; its functions have the names of ``rdkafka.h``."""
+    """One build of the library; its functions have the names from ``rdkafka.h``."""
 
     def __init__(self, path: str, asked: Asked) -> None:
         self.lib: Any = ctypes.CDLL(path)
@@ -91,7 +91,7 @@ class RdKafka:
         return c_void_p(made)
 
     def create(self) -> None:
-        """Create a topic, from release 0.11.6."""
+        """Create a topic, with release 0.11.6 or later."""
         if not hasattr(self.lib, "rd_kafka_CreateTopics"):
             raise LeftOutError("it has no admin client")
         client = self.client(_PRODUCER, {})
@@ -129,7 +129,7 @@ class RdKafka:
             self.check(answer)
 
     def consume(self) -> None:
-        """Read in a group until the earlier records are read."""
+        """Read in a group until the earlier records have been read."""
         group = {"group.id": self._asked.group, "enable.auto.commit": "false"}
         self._consumer = self.client(CONSUMER, {**group, "auto.offset.reset": "earliest"})
         self.lib.rd_kafka_poll_set_consumer(self._consumer)

@@ -29,7 +29,7 @@ class Client:
 
     @property
     def client_id(self) -> str:
-        """The client id of its connections; for Java it has the form of a consumer's."""
+        """The client id of its connections; for Java, it has the form of a consumer's client id."""
         return f"consumer-{self.slug}-1" if isinstance(self.way, Java) else self.slug
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Read the input of a Python client's program, and report each step."""
+"""Parse the input of a Python client's program, and report each step."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The build backend: setuptools, with zig as the compiler if the machine has no compiler.
 
-Repeated builds have the same bytes; without ``SOURCE_DATE_EPOCH``, every file has the same fixed
+Repeated builds produce the same bytes; without ``SOURCE_DATE_EPOCH``, every file has the same fixed
 time.
 """
 
@@ -37,7 +37,7 @@ __all__ = [
     "prepare_metadata_for_build_wheel",
 ]
 
-# A zip cannot hold a time before 1980; this one is hatchling's.
+# A zip cannot store a time before 1980; this is the time that hatchling uses.
 EPOCH = "1580601600"
 # The machines for which `ziglang` has wheels. Elsewhere pip would fail because ziglang is missing.
 ZIG = {"aarch64", "amd64", "arm64", "x86_64"}
@@ -59,7 +59,7 @@ def build_wheel(
 ) -> str:
     """Build a wheel, with kernels if this machine can compile them; return its name."""
     os.environ.setdefault("SOURCE_DATE_EPOCH", EPOCH)
-    # setuptools would pack leftovers of an earlier build.
+    # setuptools would pack leftovers from an earlier build.
     for left in Path(place()).glob("lib*"):
         shutil.rmtree(left)
     name = str(build_meta.build_wheel(wheel_directory, config_settings, metadata_directory))
@@ -103,7 +103,7 @@ def _normal_wheel(wheel: bytes) -> bytes:
 
 
 def _normal(archive: bytes, time: int) -> bytes:
-    """Return the same archive without its packer and times, sorted by name."""
+    """Return the same archive sorted by name, without the times and the packer's identity."""
     packed = io.BytesIO()
     with (
         tarfile.open(fileobj=io.BytesIO(archive)) as packed_archive,

@@ -35,12 +35,12 @@ class Platform(NamedTuple):
     target: str
     tag: str
     suffix: str
-    """The end of an extension's file name, with ``PY`` for the version of Python, such as "312"."""
+    """The end of an extension's file name, with ``PY`` for the Python version, such as "312"."""
     linked: tuple[str, ...] = ("-shared",)
     compiled: tuple[str, ...] = ()
     """Additional compiler options."""
     refused: str = ""
-    """An option with which this Python was compiled, but which the platform's compiler refuses."""
+    """An option with which this Python was compiled, but which the platform's compiler rejects."""
 
 
 # Python's own build makes bundles, which zig's linker cannot make. Python also loads libraries.

@@ -1,8 +1,8 @@
 """Build the kernels, every ``.pyx`` below ``src/flexwire/kernels``, with Cython and a C compiler.
 
-``setup.py`` hands this to setuptools. The compiler is the machine's (``CC``, cc, gcc or clang), or
+``setup.py`` passes this to setuptools. The compiler is the machine's (``CC``, cc, gcc or clang), or
 zig from the package ``ziglang`` if the machine has none. On a machine that cannot compile, the
-package is built without kernels, and a message says so. The same happens if
+package is built without kernels, and a message states this. The same happens if
 ``FLEXWIRE_KERNELS=off`` is set. ``FLEXWIRE_BUILD`` names a kind of build that is not released:
 ``trace``, whose kernels a debugger can step through, or ``sanitized``.
 """
@@ -26,8 +26,8 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CCompilerError, ExecError, PlatformError
 
 KERNELS = Path("src", "flexwire", "kernels")
-# A module of Cython's own code that all extensions share. Otherwise each extension would contain
-# it: it takes longest to compile, and is three quarters of a kernel's bytes.
+# A module of Cython's own code that all extensions share. Otherwise, each extension would contain
+# it: it takes the longest to compile, and makes up three quarters of a kernel's bytes.
 SHARED = "shared"
 # Every extension needs these: the compiler, the linker, and Python's headers.
 _PROBE = "#include <Python.h>\nint probe(void) { return (int)Py_REFCNT(Py_None); }\n"
@@ -77,7 +77,7 @@ _TRACING = {"linetrace": True, "binding": True}
 
 
 def kind() -> Kind:
-    """Return the kind of build that the environment asks for."""
+    """Return the kind of build that the environment requests."""
     name = os.environ.get("FLEXWIRE_BUILD") or "release"
     if name not in KINDS:
         sys.exit(f"error: FLEXWIRE_BUILD is one of {', '.join(KINDS)}; got {name!r}")
@@ -170,7 +170,7 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
             extension.sources, extension.depends = cythonized.sources, cythonized.depends
 
     def _lacking(self) -> str | None:
-        """Return what is missing to build an extension; None if nothing is missing."""
+        """Return what is missing for building an extension; None if nothing is missing."""
         compiler: Any = self.compiler
         try:
             if compiler.compiler_type == "msvc":
@@ -188,10 +188,10 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
 
 
 def _linking(program: str) -> str:
-    """Return the command that links an extension, with another compiler than Python's own.
+    """Return the command that links an extension with a compiler other than Python's own.
 
-    The command leaves out the linker options of Python itself, because zig's linker refuses some
-    of Debian's.
+    The command leaves out the linker options of Python itself, because zig's linker rejects some of
+    Debian's.
     """
     _, *options = shlex.split(str(sysconfig.get_config_var("LDSHARED")))
     return shlex.join([program, *(one for one in options if not one.startswith("-Wl,"))])

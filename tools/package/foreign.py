@@ -62,7 +62,7 @@ def install(wheel: Path, name: str, packages: Sequence[str]) -> Path:
     shutil.rmtree(site, ignore_errors=True)
     site.mkdir(parents=True)
     pins = pinned((ROOT / "requirements.lock").read_text(encoding="utf-8"))
-    # For newer Pythons, the lock has another version.
+    # For newer Pythons, the lock contains another version.
     pins.pop("numpy")
     constraints = KEPT / f"{name}.txt"
     constraints.write_text("".join(f"{one}=={pins[one]}\n" for one in pins), encoding="utf-8")
@@ -85,7 +85,7 @@ def install(wheel: Path, name: str, packages: Sequence[str]) -> Path:
 
 
 def environment(site: Path) -> dict[str, str]:
-    """Return the variables with which a Python finds the packages in a directory."""
+    """Return the variables that let a Python find the packages in a directory."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     return {**kept, "PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"}
 

@@ -46,7 +46,7 @@ def musl(processor: str) -> Path:
 
 
 def python(processor: str) -> Path:
-    """Return the interpreter for a processor; if it does not exist, build it in some minutes."""
+    """Return the interpreter for a processor; if it does not exist, build it in a few minutes."""
     place = KEPT / processor
     if not (place / "python").is_file():
         if f"{sys.version_info.major}.{sys.version_info.minor}" != VERSION:

@@ -1,4 +1,4 @@
-"""docs/answers.md: the question of each answer, what to do about it, and its columns."""
+"""docs/answers.md: the question behind each answer, what to do about it, and its columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write the files of modules in this directory, and find the part of a page between marks."""
+"""Write the files of this directory's modules, and find the part of a page between two marks."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ _COMMENTS = [
 
 
 def files() -> dict[Path, str]:
-    """Return the page. Everything above the mark is written by hand and stays."""
+    """Return the page. Everything above the mark is written by hand and is kept."""
     comments = "".join(
         f"| {subject} | {place} | `{text.decode()}` |\n" for subject, place, text in _COMMENTS
     )
@@ -87,7 +87,7 @@ def files() -> dict[Path, str]:
 
 
 def _facts() -> str:
-    """Return the part about `facts.json`, a section for each class in it."""
+    """Return the part about `facts.json`, with a section for each class in it."""
     head = """
 ## facts.json
 

@@ -1,4 +1,4 @@
-"""docs/json.md: the shape of each command's output with ``--format json``, from real runs."""
+"""docs/json.md: the shape of each command's output with ``--format json``, based on real runs."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def _of_calls() -> dict[str, list[Any]]:
 
 
 def _of_conformance() -> dict[str, list[Any]]:
-    """Return a run against a broker that answers like Kafka, except in three versions of Metadata.
+    """Return a run against a broker that answers as Kafka does, except in three Metadata versions.
 
     A second broker lacks a version of Metadata. The command runs with both brokers twice, once in
     each order.
@@ -284,7 +284,7 @@ def _of_conformance() -> dict[str, list[Any]]:
                 *_run([*given, "--timeout", "5"]),
                 *_run([*given, "--timeout", "5", "--against", other]),
                 *_run(["conform", other, *given[2:], "--timeout", "5", "--against", address]),
-                # This broker never says that a group does not exist.
+                # This broker never reports that a group does not exist.
                 *_run(["conform", other, "--apis", "DeleteGroups", "--write"]),
             ],
             "conform --dry-run": _run([*given, "--dry-run"]),
@@ -299,7 +299,7 @@ def tap_output() -> list[Any]:
         return TapStatistics(requests=3)
 
     arguments = ["tap", "--upstream", "b:9092", "--out", "captures", "--format", "json"]
-    # If a handler exists already, the tap sets up none.
+    # If a handler already exists, the tap does not set one up.
     handlers = patch.object(logging.root, "handlers", [logging.NullHandler()])
     with patch("flexwire.tap.tap.run_tap", run_tap), handlers:
         ran = CliRunner().invoke(app, arguments)

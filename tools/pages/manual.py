@@ -1,4 +1,4 @@
-"""docs/man/flexwire.1: the manual page, which `cli/app.py` makes from the commands' help."""
+"""docs/man/flexwire.1: the manual page, which `cli/app.py` generates from the commands' help."""
 
 from __future__ import annotations
 

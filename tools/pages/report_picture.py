@@ -1,4 +1,4 @@
-"""`python -m tools.pages.report_picture FACTS`: the report's picture, for README and the site.
+"""`python -m tools.pages.report_picture FACTS`: the report's picture for README and the site.
 
 The command renders the report of an analysis from its facts.json, opens it in the machine's own
 Chromium, Chrome or Edge, and keeps the top of the page as docs/images/report.png. The picture has

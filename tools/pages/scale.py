@@ -1,4 +1,4 @@
-"""docs/scale.md: the cost of a day of one host and an hour of a fleet, from measurements."""
+"""docs/scale.md: the cost of one host's day and of a fleet's hour, from measurements."""
 
 from __future__ import annotations
 
@@ -96,12 +96,12 @@ def derived(of: dict[str, float]) -> list[tuple[str, str]]:
 
 
 def _store_seconds(of: dict[str, float], size: float) -> float:
-    """Return the additional CPU seconds of reading bytes from a store instead of a disk."""
+    """Return the additional CPU seconds for reading bytes from a store instead of a disk."""
     return size / 1e9 * of["passes"] * of["per_stored"]
 
 
 def derived_of_fleet(of: dict[str, float]) -> list[tuple[str, str]]:
-    """Return the cost of an hour of a fleet, if each connection is captured once."""
+    """Return the cost of a fleet's hour if each connection is captured once."""
     of_broker = of["broker_traffic"] * 1e6 * _HOUR
     size, connections = of_broker * of["brokers"], of["brokers"] * of["broker_connections"]
     files = size / (of["file"] * 1e6)

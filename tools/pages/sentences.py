@@ -251,7 +251,7 @@ SURFACES: Final[dict[str, Callable[[], Iterator[Sentence]]]] = {
     "docstrings": _code,
     "changes": lambda: _of_pages(ROOT / name for name in _CHANGES),
 }
-"""The texts that a person reads, by name:
+"""The texts that people read, by name:
 
 README, tutorial and cookbook; help, errors and notes; the report and the guide; the other pages;
 docstrings and comments; CHANGELOG and decisions.

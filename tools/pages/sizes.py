@@ -1,4 +1,4 @@
-"""docs/sizes.md: the sizes that people find in their logs, and what each size means."""
+"""docs/sizes.md: the sizes that people find in their logs, and what each of them means."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The plots of docs/performance.md: bars drawn from the page's own tables.
 
-A plot has no figures of its own. If a table has ratios to rivals, the plot has each rival's speed
-as a share of flexwire's. The pictures are SVG with fixed coordinates, so the same page makes the
-same bytes on each machine.
+A plot contains no figures of its own. If a table contains ratios to rivals, the plot shows each
+rival's speed as a share of flexwire's. The pictures are SVG with fixed coordinates, so the same
+page produces the same bytes on every machine.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def _shortened(label: str) -> str:
 
 
 def _table(section: str) -> list[list[str]]:
-    """Return the cells of the first table of a section: its head, and its rows."""
+    """Return the cells of the first table in a section: its header and its rows."""
     before, _, rest = section.partition("```\n")
     lines = dropwhile(lambda line: not line.startswith("|"), before.splitlines())
     marked = [*takewhile(lambda line: line.startswith("|"), lines)]

@@ -56,9 +56,10 @@ def files() -> dict[Path, str]:
 def emit_stub(bundled: Catalog) -> str:
     """Return the stub of every message in a catalog: its classes with their typed fields.
 
-    A field is followed by its Kafka type and the versions that have it. Constructors take keywords
-    only, because a field's place may change with the next release. `message` returns the class of
-    the given name. The class of a named release may have other fields, so its type is `Message`.
+    A field is followed by its Kafka type and the versions that have it. Constructors accept only
+    keywords, because a field's position may change in the next release. `message` returns the class
+    of the given name. The class for a named release may have other fields, so its type is
+    `Message`.
     """
     lines: list[str] = []
     for name in bundled.names():

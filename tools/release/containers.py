@@ -1,10 +1,11 @@
-"""``python -m tools.release.containers``: build the images of ``containers``, and run them.
+"""``python -m tools.release.containers``: build the images from ``containers``, and run them.
 
-The command needs root on Debian with buildah and mmdebstrap, but no container daemon: each step of
-a recipe runs in a chroot. The base image has only Debian's packages, Python and pip, because not
-every machine can reach an image registry; ``--base IMAGE`` names another base image. ``dist``
-contains this machine's wheel (``make wheel``), and pip installs its dependencies. Everything is
-below ``.build/images``. `RUNS` lists the commands that run in each image, and their users.
+The command requires root on Debian with buildah and mmdebstrap, but no container daemon: each step
+of a recipe runs in a chroot. The base image contains only Debian's packages, Python and pip,
+because not every machine can reach an image registry; ``--base IMAGE`` names another base image.
+``dist`` contains this machine's wheel (``make wheel``), and pip installs its dependencies.
+Everything is below ``.build/images``. `RUNS` lists the commands that run in each image, and their
+users.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ PACKAGES: Final = ("python3", "python3-pip", "ca-certificates")
 SOURCES: Final = Path("/etc/apt/sources.list.d/debian.sources")
 # pip in the image finds packages where this machine's pip does.
 _OF_PIP: Final = ("/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt")
-# The directory for /data, to which anybody may write.
+# The directory for /data, which is writable by everybody.
 _ANYBODY: Final = "12345:12345"
 
 
@@ -45,7 +46,7 @@ class Run(NamedTuple):
     told: str
     """The expected output may be only a part of the real output."""
     user: str = ""
-    """The user that runs the command. If empty, the image's own user."""
+    """The user that runs the command. If empty, the image's own user runs it."""
 
 
 RUNS: Final = {
@@ -97,7 +98,7 @@ def make_base() -> str:
         shutil.rmtree(making, ignore_errors=True)
         include = f"--include={','.join(PACKAGES)}"
         run("mmdebstrap", "--quiet", "--variant=minbase", include, "bookworm", making, SOURCES)
-        # The base must let pip install packages, as images of Python do.
+        # The base must let pip install packages, as Python images do.
         for mark in (making / "usr/lib").glob("python3*/EXTERNALLY-MANAGED"):
             mark.unlink()
         for left in ("var/cache/apt", "var/lib/apt/lists"):

@@ -105,7 +105,7 @@ def tried(run: Runner, place: Path, wheel: Path, *, kernels: bool) -> str:
 
 
 def tried_elsewhere(run: Callable[..., str]) -> str:
-    """With a Python for another system, try what works on all platforms; return what was tried.
+    """Using a Python for another system, try what works on all platforms; return what was tried.
 
     Raises `ValueError` if anything is wrong.
     """

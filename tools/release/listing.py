@@ -1,6 +1,6 @@
 """Compare the files in a wheel with a reviewed list.
 
-`wheel-files.txt` has a line for each directory and suffix: a new module of a package needs no
+`wheel-files.txt` contains a line for each directory and suffix: a new module in a package needs no
 review, but a new kind of file does. ``python -m tools.release.listing`` rewrites the list from the
 sources; look at the difference before you commit it. If wheels are given, they are compared with
 the list.

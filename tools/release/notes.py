@@ -15,7 +15,7 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+(?:rc\d+)?")
 
 
 def version_of_tag(tag: str) -> str:
-    """Return the version that a tag names; raise `ValueError` if it names no version.
+    """Return the version that a tag names; raise `ValueError` if it does not name one.
 
     >>> version_of_tag("v1.0.0rc1")
     '1.0.0rc1'

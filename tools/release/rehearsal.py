@@ -1,10 +1,10 @@
 """``python -m tools.release.rehearsal``: run every step of a release except its push.
 
 The rehearsal packs the committed files, as ``git archive`` does, and uses only these files.
-Packages come from a directory; packages of the lock that are missing in it are downloaded first.
-After that no step needs a network, and each step runs without one if the system allows that
-(``unshare``). Each environment begins empty. The steps write to ``out/release``. docs/releasing.md
-says what cannot be tried.
+Packages come from a directory; packages of the lock that are missing from it are downloaded first.
+After that, no step needs a network, and each step runs without one if the system allows this
+(``unshare``). Each environment is empty at first. The steps write to ``out/release``.
+docs/releasing.md describes what cannot be tried.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Write a release's bill of materials, in CycloneDX 1.6: the wheels, and their dependencies.
 
-``python -m tools.release.sbom WHEEL … > sbom.json``. Versions are those of requirements.lock. The
-bill says which packages flexwire needs without extras; packages of extras are optional.
+``python -m tools.release.sbom WHEEL … > sbom.json``. Versions are those in requirements.lock. The
+bill states which packages flexwire needs without extras; the packages of extras are optional.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def pinned(lock: str) -> dict[str, str]:
 
 
 def direct(root: Path = ROOT) -> dict[str, bool]:
-    """Return the packages that flexwire names, each with whether it is needed without extras."""
+    """Return the packages that flexwire names, and for each whether it is needed without extras."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     found: dict[str, bool] = {}
     for extra, lines in project["optional-dependencies"].items():

@@ -1,7 +1,7 @@
 """Make the site: docs/, the API reference from docstrings, and the guide to every message.
 
 `python -m tools.site --out out/site` writes `out/site/VERSION`, and beside it a list of the
-existing versions. The command needs no network, and neither does the site.
+existing versions. Neither the command nor the site needs a network.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# Section → pages, by their paths in the repository without ".md". Each page belongs to one section.
+# Section → pages, as their paths in the repository without ".md". Each page belongs to one section.
 SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Begin": (
         "docs/tutorial",

@@ -45,7 +45,7 @@ def stage(root: Path, source: Path) -> None:
     _write(guide, f"{heading}\n\n{GUIDE_LINK}\n\n{rest}")
     title, _, rest = _text(root, "README.md").partition("\n")
     _write(source / "overview.md", f"{title}: installation and overview\n{rest}")
-    # templates/front.html has the text of the front page.
+    # templates/front.html contains the text of the front page.
     _write(source / "index.md", f"# flexwire\n{contents()}")
     shutil.copytree(root / "docs" / "images", source / "docs" / "images")
     sections = json.dumps(section_of_pages())

@@ -227,7 +227,7 @@ def test_captures_and_key_logs(run: Ran, tmp_path: Path) -> None:
     assert "1 opened" in told[0][1]
     both = run("capture", "open", "-", "--keys", "-", "--out", tmp_path / "none", stdin=b"")
     assert both[0] == 2
-    assert "standard input can be read only once, so give - only once" in both[2]
+    assert "standard input can be read only once, so specify - only once" in both[2]
 
 
 def test_vectors_of_a_cost(run: Ran, tmp_path: Path) -> None:

@@ -344,7 +344,7 @@ def test_what_was_answered_is_read_and_the_rest_is_asked(
     assert (first.count, second.count) == (2, 2)
     shown = CliRunner().invoke(app, ["answers", str(out), "talkers", "--rows", "1"])
     head, names, row, more, *_ = shown.output.splitlines()
-    assert head == "Who sends most? A row for each client id."
+    assert head == "Who sends most? One row for each client id."
     assert re.split("  +", names.strip()) == ["Client id", "Requests", "Bytes"]
     assert (row.split()[0], more) == ("tests", "… and 1 more row")
     text = CliRunner().invoke(app, ["answers", str(out), "talkers", "--format", "csv"])

@@ -85,8 +85,8 @@ def _properties(
     type=click.Choice(_TABLES),
     default=PARQUET,
     show_default=True,
-    help="Write Parquet tables, which the next analysis replaces, or Delta or Iceberg tables, to "
-    "which --append adds rows.",
+    help="The format of the tables: Parquet tables, which the next analysis replaces, or Delta or "
+    "Iceberg tables, to which --append adds rows.",
 )
 @click.option(
     "--format",
@@ -141,9 +141,9 @@ def _properties(
     "--captured-release",
     metavar="RELEASE",
     help=(
-        "The release of the captured brokers, if you know it. A few releases changed the layout "
-        "of a message version but kept its number. For such a version, flexwire uses the layout "
-        "of this release."
+        "The release of the captured brokers, if known. A few releases changed the layout of a "
+        "message version but kept its number. For such a version, flexwire uses the layout of this "
+        "release."
     ),
 )
 @master_option
@@ -179,8 +179,8 @@ def _properties(
 @click.option(
     "--answers",
     metavar="NAMES",
-    help='The answers to compute: "all", "none", or names separated by commas. docs/answers.md '
-    "lists the names. The default is the answers about logs, if the input contains logs.",
+    help='The answers to compute: "all", "none", or comma-separated names. docs/answers.md lists '
+    "the names. The default is the answers about logs, if the input contains logs.",
 )
 @labels_option
 @timezone_option
@@ -258,8 +258,8 @@ def analyze(
     audit.csv and audit.json list which clients break on which releases. The report, tables/answers/
     and answers/ (as CSV) contain the answers.
 
-    On a cluster, flexwire must be installed on all machines, and all machines must see the captures
-    and OUT under the same paths. docs/cluster.md describes the setup.
+    On a cluster, flexwire must be installed on all machines, and the captures and OUT must be
+    available under the same paths on all of them. docs/cluster.md describes the setup.
 
     With --port or --broker, only connections to these ports or brokers count as Kafka. Otherwise, a
     connection counts as Kafka if some of its bytes can be decoded as Kafka. Other connections are

@@ -218,7 +218,7 @@ def _print(result: AnswerResult, most: int) -> None:
         return
     row = result.answer.row.removeprefix("One row ").removesuffix(".")
     row = re.sub("^an? ", "", row)
-    print(fill(f"{result.answer.question} A row for each {row}.", WIDTH))
+    print(fill(f"{result.answer.question} One row for each {row}.", WIDTH))
     columns, rows = result.first(most)
     text_lines, left_out = lines(columns, rows)
     for line in text_lines:

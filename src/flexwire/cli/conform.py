@@ -56,7 +56,7 @@ class ConformanceFormat(StrEnum):
 @click.option(
     "--apis",
     metavar="NAME,…",
-    help="Test only these APIs: names or api keys, separated by commas.",
+    help="Test only these APIs: comma-separated names or api keys.",
 )
 @click.option(
     "--hostile",
@@ -167,13 +167,13 @@ def conform(
     offers. For each version, the command sends a plain request, a request with unknown tagged
     fields, a request without a client id, a request with empty lists and a request with long lists.
     The command also sends requests in the versions just below and just above the offered versions.
-    Without --write, the command sends only requests that change nothing. These requests ask about
+    Without --write, the command sends only requests that change nothing. These requests refer to
     names that do not exist. --dry-run lists the requests.
 
     The command checks the bytes of each response: the correlation id, the header version, the
     fields, the end of the response, and the requested names. An error code is not a deviation. If a
-    response reports a missing permission or a disabled feature, the rest of the response is not
-    checked. Exits with 100 if the broker breaks a rule. --against does not affect the exit code.
+    response reports a missing permission or a disabled feature, the remaining checks are skipped.
+    Exits with 100 if the broker breaks a rule. --against does not affect the exit code.
     """
     if against_config is not None and against is None:
         raise click.UsageError("--against-config needs --against")

@@ -156,8 +156,8 @@ _OPTIONS = (
         type=click.IntRange(min=1),
         metavar="N",
         help=(
-            "Show the frames that end in packet N of DATA, which is a pcap or pcapng file. N is "
-            "the packet number in Wireshark. Credentials are withheld."
+            "Show the frames that end in packet N of DATA, which must be a pcap or pcapng file. N "
+            "is the packet number in Wireshark. Credentials are withheld."
         ),
     ),
 )

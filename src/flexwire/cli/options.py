@@ -137,8 +137,8 @@ _specs_option = click.option(
     "--specs",
     metavar="PATH",
     multiple=True,
-    help="Look for MESSAGE in other specs: a file, a directory, a jar, a source tree, REV:PATH "
-    "in git, release:NAME, or - for standard input.",
+    help="Look up MESSAGE in other specs: a file, a directory, a jar, a source tree, REV:PATH in "
+    "git, release:NAME, or - for standard input.",
 )
 _specs_mode_option = click.option(
     "--specs-mode",
@@ -182,7 +182,7 @@ encoding_option = click.option(
     "flexible (fixed) or as flexible (flexible).",
 )
 lenient_option = click.option(
-    "--lenient", is_flag=True, help="Accept all bytes that Kafka's Java code accepts."
+    "--lenient", is_flag=True, help="Accept any input that Kafka's Java code accepts."
 )
 notation_option = click.option(
     "--as",
@@ -227,13 +227,14 @@ memory_option = click.option(
     type=_MemorySize(512),
     default=DEFAULT_MEMORY,
     show_default=True,
-    help="The memory of the Java process for the analysis; on a cluster, the memory of the driver.",
+    help="The amount of memory for the Java process that runs the analysis; on a cluster, for the "
+    "driver.",
 )
 worker_memory_option = click.option(
     "--worker-memory",
     type=_MemorySize(1024),
-    help="The limit for the address space of each Python worker (one worker runs on each "
-    "processor). By default, there is no limit.",
+    help="The address-space limit for each Python worker (one worker runs on each processor). By "
+    "default, there is no limit.",
 )
 batch_mib_option = click.option(
     "--batch-mib",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="The directory of the catalog. The default is the catalog in flexwire's own package.",
+    help="The catalog directory. The default is the catalog in flexwire's own package.",
 )
 @click.option(
     "--release", help="The release of the sources, if the sources do not state their release."

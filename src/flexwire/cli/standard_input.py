@@ -95,7 +95,9 @@ def takes_standard_input(
                 name for name in (*names, *also) for text in _texts(parameters[name]) if text == "-"
             ]
             if len(dash_names) > 1:
-                raise click.UsageError("standard input can be read only once, so give - only once")
+                raise click.UsageError(
+                    "standard input can be read only once, so specify - only once"
+                )
             if not dash_names or dash_names[0] not in names:
                 command(**parameters)
                 return

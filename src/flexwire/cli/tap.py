@@ -142,8 +142,8 @@ _FIELD_OPTIONS = {
             type=click.Choice(["none", "requested", "required"]),
             default="none",
             show_default=True,
-            help="Whether the tap asks clients for a certificate. The values have the same "
-            "meaning as in Kafka's ssl.client.auth.",
+            help="Whether the tap asks clients for a certificate. The values have the same meaning "
+            "as for Kafka's ssl.client.auth.",
         ),
         click.option(
             "--throwaway-ca",
@@ -216,7 +216,7 @@ _FIELD_OPTIONS = {
             metavar="TIME",
             callback=parse_time,
             help="End the rehearsal after this time, such as 90s, 10m or 2h. SIGUSR1 ends the "
-            "rehearsal at once. The tap continues without the rehearsal.",
+            "rehearsal immediately. The tap then continues without the rehearsal.",
         ),
         click.option(
             "--most-failed",
@@ -531,10 +531,10 @@ def tap(
     With TLS, the tap decrypts what it receives and encrypts what it sends, so the capture is not
     encrypted. SASL passes unchanged. docs/tap.md describes TLS, SASL, and the tap as a service.
 
-    Only you can read the capture files. Several taps can write to one directory, because each new
-    file gets the next free name. If the capture lacks frames that passed through the tap, the tap
-    prints the number of missing frames and exits with 1. With --format json, the tap prints a line
-    when it starts to listen, and all counts when it ends.
+    Only you can read the capture files. Several taps can write to the same directory, because each
+    new file gets the next free name. If the capture lacks frames that passed through the tap, the
+    tap prints the number of missing frames and exits with 1. With --format json, the tap prints a
+    line when it starts to listen, and all counts when it ends.
     """
     import asyncio
 

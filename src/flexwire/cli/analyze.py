@@ -134,7 +134,7 @@ def _properties(
     multiple=True,
     metavar="RELEASE",
     help='The Kafka release to audit against; "4.0" means the newest 4.0 release. Can be given '
-    "several times. The default is the newest release of each major version, beginning with the "
+    "multiple times. The default is the newest release of each major version, beginning with the "
     "major version of the captured brokers.",
 )
 @click.option(
@@ -192,7 +192,7 @@ def _properties(
     help=(
         "For logs of internal topics: show groups, transactions and the cluster as they were at "
         "this moment. The default is the end of the logs. MOMENT is a time (2026-11-22T10:00Z), "
-        "or, for an internal topic, TOPIC-PARTITION=OFFSET. The second form can be given several "
+        "or, for an internal topic, TOPIC-PARTITION=OFFSET. The second form can be given multiple "
         "times."
     ),
 )
@@ -265,8 +265,8 @@ def analyze(
     connection counts as Kafka if some of its bytes can be decoded as Kafka. Other connections are
     only listed.
 
-    A finished analysis replaces the whole earlier output in OUT. If an analysis fails, the earlier
-    output does not change. tables/_SUCCESS exists once the tables are complete. A local output is
+    A finished analysis replaces all earlier output in OUT. If an analysis fails, the earlier output
+    remains unchanged. tables/_SUCCESS exists once the tables are complete. A local output is
     readable only by you. In an object store, OUT/current.json contains the output's current path.
 
     With --append, each analysis adds its rows to the Delta or Iceberg tables in OUT, exactly once.

@@ -66,7 +66,9 @@ _OPTIONS = (
         help="Use mutual TLS: send the broker this certificate chain, in PEM.",
     ),
     click.option(
-        "--key", type=_FILE, help="The key for the certificate chain, if it is in a separate file."
+        "--key",
+        type=_FILE,
+        help="The key for the certificate chain, if the key is in a separate file.",
     ),
     click.option(
         "--sasl",

@@ -139,8 +139,8 @@ _OPTIONS = (
         "--request",
         metavar="DATA",
         help=(
-            "Treat the frame as the response to this request. Write the request's bytes in the "
-            "same notation as DATA."
+            "Treat the frame as the response to this request. Supply the request's bytes in the "
+            "same way as DATA."
         ),
     ),
     click.option(

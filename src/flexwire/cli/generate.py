@@ -46,7 +46,7 @@ _NAME_LETTERS: Final = 16
     type=click.IntRange(0, 2**63 - 1),
     default=0,
     show_default=True,
-    help="The random seed. The same seed always generates the same messages.",
+    help="The random seed. The same seed generates the same messages.",
 )
 @click.option(
     "--hostile",

@@ -30,8 +30,8 @@ _WIDTH = 100
     "captures",
     multiple=True,
     metavar="CAPTURE",
-    help="Also measure how many bytes the change costs or saves on a capture. Can be given several "
-    "times.",
+    help="Also measure how many bytes the change costs or saves on a capture. Can be given "
+    "multiple times.",
 )
 @click.option(
     "--out",

@@ -232,7 +232,7 @@ _FIELD_OPTIONS = {
             multiple=True,
             help="Break requests on purpose, for example 'Produce error=NOT_LEADER_OR_FOLLOWER "
             "once' or 'Fetch delay=2s 5%'. docs/faults.md describes the grammar. Can be given "
-            "several times. If several faults match a request, the first one is used. SIGUSR1 "
+            "multiple times. If several faults match a request, the first one is used. SIGUSR1 "
             "ends all faults.",
         ),
         click.option(

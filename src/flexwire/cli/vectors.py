@@ -33,7 +33,7 @@ _SECONDS = click.FloatRange(min=0, min_open=True, max=3600)
     multiple=True,
     metavar="PATTERN",
     help="Run only cases whose name matches this pattern, such as 'Fetch*/13/*'. Can be given "
-    "several times.",
+    "multiple times.",
 )
 @click.option("--decode-only", is_flag=True, help="Do not ask the codec to encode.")
 @click.option(

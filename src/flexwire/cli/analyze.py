@@ -246,12 +246,11 @@ def analyze(
 ) -> None:
     """Decode captures and logs on Spark, and write tables and a report.
 
-    PATHS can be captures (pcap or pcapng, optionally gzipped), brokers' log segments, and brokers'
-    request logs (kafka-request.log*, optionally gzipped or in the JSON format of container logs). A
-    path can also be a directory of such files (a broker's log.dirs, or one partition's directory),
-    a pattern, or - for standard input. PATHS can be local or in an object store
-    (s3://bucket/captures/ or 'gs://bucket/*.pcapng'). docs/request-logs.md lists the data missing
-    from request logs.
+    PATHS are captures (pcap or pcapng, optionally gzipped), brokers' log segments, and brokers'
+    request logs (kafka-request.log*, optionally gzipped or in the JSON of container logs). A path
+    can also be a directory of such files (a broker's log.dirs, or one partition's directory), a
+    pattern, or - for standard input. PATHS are local or in an object store (s3://bucket/captures/
+    or 'gs://bucket/*.pcapng'). docs/request-logs.md lists the data missing from request logs.
 
     OUT contains tables/, facts.json and report.html. tables/ contains every connection, frame,
     message, record, and log batch, stored as Parquet. report.html works offline. The report,
@@ -262,8 +261,7 @@ def analyze(
     available under the same paths on all of them. docs/cluster.md describes the setup.
 
     With --port or --broker, only connections to these ports or brokers count as Kafka. Otherwise, a
-    connection counts as Kafka if some of its bytes can be decoded as Kafka. Other connections are
-    only listed.
+    connection counts as Kafka if some bytes decode as Kafka. Other connections are only listed.
 
     A finished analysis replaces all earlier output in OUT. If an analysis fails, the earlier output
     remains unchanged. tables/_SUCCESS exists once the tables are complete. A local output is

@@ -162,10 +162,9 @@ def records_dump(
     (KRaft), leader-epoch-checkpoint, *-offset-checkpoint, directories of these, or - for a log.
 
     The command shows each batch's header and verifies the batch's CRC. With --deep, it also shows
-    every record, cut to one line on a terminal. The command compares each log with its indexes. If
-    a file is damaged, the command reports the damage, continues after it, and exits with 100. For
-    the cluster's metadata, the output shows only how many credentials and undecodable records there
-    are.
+    every record, cut to one line on a terminal. It compares each log with its indexes. If a file is
+    damaged, it reports the damage, continues after it, and exits with 100. For the cluster's
+    metadata, the output shows only the numbers of credentials and of undecodable records.
     """
     from flexwire.protocol.internal_topics import InternalTopic
     from flexwire.schema.catalog import catalog

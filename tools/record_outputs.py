@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[1]
 ROWS_SHOWN: Final = 2000
-"""The maximum number of a table's rows in a record. A longer table gets a digest of all rows."""
+"""The maximum number of a table's rows in a record. The digest above them covers all rows."""
 
 _SEGMENTS: Final = ROOT / "tests" / "vectors" / "log-segments"
 _REQUEST_LOGS: Final = ROOT / "tests" / "vectors" / "request_logs"

@@ -1,7 +1,7 @@
 """``python -m tools.release.rehearsal``: run every step of a release except its push.
 
 The rehearsal packs the committed files, as ``git archive`` does, and uses only these files.
-Packages come from a directory; packages of the lock that are missing from it are downloaded first.
+Packages come from a directory; packages of the lock that this directory lacks are downloaded first.
 After that, no step needs a network, and each step runs without one if the system allows this
 (``unshare``). Each environment is empty at first. The steps write to ``out/release``.
 docs/releasing.md describes what cannot be tried.

@@ -79,7 +79,7 @@ class ConformanceFormat(StrEnum):
     is_flag=True,
     help="Also send requests that concern the whole cluster: quotas, credentials, ACLs, features, "
     "reassignments, voters. The command does NOT undo these changes. Use this option only on a "
-    "cluster that is no longer needed afterwards. Implies --write.",
+    "cluster that nobody needs afterwards. Implies --write.",
 )
 @click.option(
     "--dry-run",

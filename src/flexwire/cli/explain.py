@@ -66,8 +66,8 @@ _WIDTH = 8
     metavar="N",
     help=(
         "Explain N, a size from an error message in a log. N is a decimal number, 0x followed by "
-        "hex digits, or four characters. This option cannot be combined with other options or "
-        "arguments."
+        "hex digits, or four characters. Do not combine this option with arguments or with "
+        "options other than --format."
     ),
 )
 @takes_standard_input("words", "request", specs=spec_name)

@@ -99,10 +99,10 @@ def schema_cost(
 ) -> None:
     """Measure how many bytes a change to specs would save.
 
-    The command encodes every message in the captures twice, once as before the change and once as
-    after it. It then compares the sizes by message, version and field, and lists headers
-    separately. Each run measures one change: other specs (--specs), errors as tagged fields
-    (--error-tags), or another encoding (--encoding, --against-encoding).
+    The command encodes every message in the captures twice, once without the change and once with
+    it. It then compares the sizes by message, version and field, and lists headers separately. Each
+    run measures one change: other specs (--specs), errors as tagged fields (--error-tags), or
+    another encoding (--encoding, --against-encoding).
 
     CAPTURE is a pcap or pcapng file, a directory of such files, a pattern, or - for standard input.
     The command counts the messages that it cannot compare, by reason. Exits with 1 if no message

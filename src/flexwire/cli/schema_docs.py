@@ -48,10 +48,10 @@ or one message without an API. For each message, the page lists:
   has the version; to use such a layout, specify the release: `flexwire.message(name, release)`;
 - its structures with their fields. A structure is a class inside the message's class:
   `FetchRequest.FetchTopic`. A field that is `maxWaitMs` in JSON is `max_wait_ms` in Python. "2+"
-  means version 2 and later. If no default is shown, the default is null for records and zero, false
-  or an empty value for other types. An *ignorable* field is left out of a version that lacks it. A
-  value for any other field that the version lacks is an error. A *map key* must be unique in its
-  array.
+  means version 2 and later. If no default is shown, the default is null for records, and zero,
+  false or an empty value for other types. An *ignorable* field is left out of a version that lacks
+  it. A value for any other field that the version lacks is an error. A *map key* must be unique in
+  its array.
 """
 
 

@@ -193,7 +193,7 @@ _LOGGER = "flexwire"
 
 
 def note(text: str) -> None:
-    """Print text to standard error that is neither a result nor an error."""
+    """Print a note, which is neither a result nor an error, to standard error."""
     if not is_quiet():
         # Line breaks in foreign text are escaped.
         print(printable(text), file=sys.stderr)

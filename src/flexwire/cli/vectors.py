@@ -78,11 +78,11 @@ def vectors_check(
 
     For each case, the codec reads a line of JSON from its standard input and writes a line to its
     standard output. The codec's line contains the message that it read (json), contains the bytes
-    that it wrote (hex), or states that it rejects the bytes. docs/vectors.md describes the lines.
+    that it wrote (hex), or states that it refuses the bytes. docs/vectors.md describes the lines.
     PACKAGE is a directory of vectors. The default is the installed package flexwire-vectors.
 
-    A codec must read every valid message and reject all bytes that Apache Kafka rejects. If Apache
-    Kafka accepts bytes that it would not write, a codec may accept or reject these bytes. Such a
+    A codec must read every valid message and refuse all bytes that Apache Kafka refuses. If Apache
+    Kafka accepts bytes that it would not write, a codec may accept or refuse these bytes. Such a
     difference is only a remark. Exits with 100 if the codec deviates, or if some cases could not
     run.
     """

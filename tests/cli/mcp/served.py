@@ -1,4 +1,4 @@
-"""Make a directory to serve: a capture, an analysis with a malicious answer, and outside files."""
+"""Make a directory to serve: a capture, an analysis with a malicious answer, and files outside."""
 
 from __future__ import annotations
 

@@ -36,17 +36,17 @@ DISK_FULL: Final = "FLEXWIRE.DISK_FULL"
 WORKER_KILLED: Final = "FLEXWIRE.WORKER_KILLED"
 CONDITIONS: Final = {
     ARGUMENT_INVALID: "an option, argument, column or topic is invalid",
-    EXTRA_MISSING: "a package that an extra of flexwire installs is missing",
-    SPEC_INVALID: "a message spec of your own catalog is invalid",
+    EXTRA_MISSING: "a package that one of flexwire's extras installs is missing",
+    SPEC_INVALID: "a message spec in your own catalog is invalid",
     MESSAGE_UNKNOWN: "the catalog lacks a message, a version or a release",
-    MESSAGE_INVALID: "bytes are not the expected message, or a value does not fit into it",
-    RECORDS_DAMAGED: "bytes are not a record batch, or a record header breaks its convention",
-    FILE_UNREADABLE: "an input is missing, or is not a capture or a log",
+    MESSAGE_INVALID: "bytes are not the expected message, or a value does not fit into the message",
+    RECORDS_DAMAGED: "bytes are not a record batch, or a record header violates its convention",
+    FILE_UNREADABLE: "an input is missing, or is neither a capture nor a log",
     LOG_DAMAGED: "a batch in a log is damaged, and the mode is `FAILFAST`",
     DATA_LOST: "a stream needs offsets or bytes that no longer exist: see `failOnDataLoss`",
     STORAGE_FAILED: "a file or an object store cannot be listed, read or written",
     OUT_OF_MEMORY: "Java or a Python worker ran out of memory",
-    DISK_FULL: "the disk of the output or of Spark's working data is full",
+    DISK_FULL: "the disk for the output or for Spark's working data is full",
     WORKER_KILLED: "the system killed a Python worker",
     FAILED: "any other error",
 }

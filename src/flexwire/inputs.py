@@ -36,7 +36,7 @@ class AnalysisFileKind(Enum):
     """The kind of an input file."""
 
     CAPTURE = "a capture"
-    LOG = "a log segment, or another file of a log directory"
+    LOG = "a log segment, or another file in a log directory"
     BROKER_LOG = "a request log, or a broker's own log"
 
 
@@ -118,7 +118,8 @@ def input_sources(paths: Iterable[str | Path]) -> Inputs:
     if inputs.captures and inputs.request_logs:
         raise CaptureError(
             f"this request log was given together with the capture {inputs.captures[0].name}. A "
-            "request in both would count twice, so analyze captures and request logs separately",
+            "request in both would be counted twice, so analyze captures and request logs "
+            "separately",
             source=inputs.request_logs[0].source.name,
         )
     return inputs

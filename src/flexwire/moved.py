@@ -283,7 +283,7 @@ class _Finder:
         # Otherwise the module would be found in the new package, and loaded a second time under
         # another name.
         raise ModuleNotFoundError(
-            f"{fullname} has moved: the package {room} is {MOVED[room]} now", name=fullname
+            f"{fullname} has moved: the package {room} is now {MOVED[room]}", name=fullname
         )
 
 
@@ -339,7 +339,7 @@ def _old_names(module: ModuleType, own: Callable[[str], object] | None) -> Calla
     def find(name: str) -> object:
         if name in renamed:
             warnings.warn(
-                f"{module.__name__}.{name} is {renamed[name]} now; "
+                f"{module.__name__}.{name} is now {renamed[name]}; "
                 "the old name will be removed in the next release",
                 DeprecationWarning,
                 stacklevel=2,

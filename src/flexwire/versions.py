@@ -63,7 +63,7 @@ class Versions:
         lowest = int(match[1])
         highest = HIGHEST if match[2] else int(match[3] or lowest)
         if max(lowest, highest) > HIGHEST:
-            raise ValueError(f"{text!r} has a version above {HIGHEST}")
+            raise ValueError(f"{text!r} contains a version above {HIGHEST}")
         return cls(lowest, highest)
 
     @classmethod

@@ -89,7 +89,7 @@ def test_equal_specs_have_nothing_to_say(sides: tuple[str, str]) -> None:
     assert comparison.lint == ()
     done = bench(sides[0], sides[0])
     assert done.exit_code == 0
-    assert "The two sides have the same messages." in done.stdout
+    assert "Both sides have the same messages." in done.stdout
 
 
 @pytest.mark.slow

@@ -242,7 +242,7 @@ OF_HEADERS: dict[str, tuple[str, list[tuple[str, str]], str, list[tuple[str, str
     "HEADER_VERSION_CHANGED": (
         SAID,
         [('{"0-3": "2", "4+": "3"}', '{"0-2": "2", "3+": "3"}')],
-        "PingRequest 3 had request header 2 and now has 3",
+        "PingRequest 3 used request header version 2 and now uses 3",
         [('"2-4"', '"2-5"')],
     ),
     "HEADER_VERSION_REMOVED": (
@@ -280,7 +280,7 @@ def test_headers_are_compared_as_numbers_whether_the_spec_names_them_or_not() ->
     assert found(REQUEST, said) == []
     assert found(said, REQUEST) == []
     [told] = found(REQUEST, SAID)
-    assert told.text.startswith("PingRequest 4 had request header 2 and now has 3")
+    assert told.text.startswith("PingRequest 4 used request header version 2 and now uses 3")
 
 
 def test_a_version_that_becomes_flexible_is_told_once() -> None:

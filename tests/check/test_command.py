@@ -127,7 +127,7 @@ def test_every_format_is_written(specs: Path) -> None:
 def test_a_rule_is_explained_by_its_page() -> None:
     done = lint("--explain", "TAG_SKIPPED")
     assert done.exit_code == 0
-    assert done.output.startswith("TAG_SKIPPED (GENERATOR: Kafka's generator refuses the spec)\n\n")
+    assert done.output.startswith("TAG_SKIPPED (GENERATOR: Kafka's generator rejects the spec)\n\n")
     assert done.output.endswith(f"{rules()['TAG_SKIPPED'].page}\n")
     listed = lint("--explain", "ALL").output.splitlines()
     assert [line.split()[0] for line in listed] == sorted(rules())

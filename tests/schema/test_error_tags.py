@@ -128,7 +128,7 @@ def test_what_stays_as_it_is_says_why(text: str, reason: str) -> None:
 def test_faults_are_told_at_their_place() -> None:
     with pytest.raises(SpecError, match=r"0\.json:5:20"):
         rewritten(RESPONSE.replace('"0-3"', '"0-"'))
-    with pytest.raises(SpecError, match="no version left"):
+    with pytest.raises(SpecError, match="no unused version left"):
         rewritten(RESPONSE.replace('"0-3"', '"0-32767"'))
 
 

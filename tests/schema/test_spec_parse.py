@@ -170,7 +170,7 @@ def test_a_single_value_is_a_list_of_one() -> None:
         ({"type": "absent"}, "field Bar has no 'type'"),
         ({"type": "int31"}, "unknown type 'int31'"),
         ({"type": "[]"}, "no element type"),
-        ({"type": "[][]int8"}, "array of arrays"),
+        ({"type": "[][]int8"}, "arrays of arrays"),
         ({"type": "Baz/../.."}, "cannot be the name of a class"),
         ({"versions": "absent"}, "field Bar has no 'versions'"),
         ({"versions": "1-"}, "'versions' of field Bar: '1-' is not a version range"),

@@ -56,7 +56,7 @@ def release_order(release: str) -> Order:
     """
     match = _RELEASE.fullmatch(release)
     if match is None:
-        reason = "not a release's name; write a name like '3.8.0', '3.9.0-rc3' or '4.5.0-SNAPSHOT'"
+        reason = "not a release name; write a name like '3.8.0', '3.9.0-rc3' or '4.5.0-SNAPSHOT'"
         raise SpecError(reason, source=release)
     major, minor, patch, candidate, preview = match.groups()
     stage = _CANDIDATE if candidate else _PREVIEW if preview else _FINAL
@@ -285,7 +285,7 @@ class CatalogEntry:
                 for version in versions
             ):
                 return self._whole.setdefault(used, narrowed(spec, valid))
-        reason = f"no single spec of {self.name} has versions {valid}; give the release's jars"
+        reason = f"no single spec of {self.name} has versions {valid}; specify the release's jars"
         raise SpecError(reason, source=f"release:{release}")
 
     def specs(self) -> tuple[tuple[MessageSpec, Versions], ...]:
@@ -495,7 +495,7 @@ class Catalog:
         for release in reversed(self.releases):
             if module in self.release_modules[release]:
                 return release
-        raise UnknownMessageError(f"no release has a module {module!r}")
+        raise UnknownMessageError(f"no release contains module {module!r}")
 
     def release(self, asked: str) -> str:
         """Return the release to which a name refers. For example, "4.0" means the newest 4.0.

@@ -168,7 +168,7 @@ class Members:
                 if isinstance(node, JsonScalar)
                 else f"must be a scalar, got {_got(node)}"
             )
-            what = f"an element of {key!r} of {self.what}"
+            what = f"an element of {key!r} in {self.what}"
             at = self.text.position(node.offset)
             self.text.refuse("VALUE_INVALID", f"{what} {reason}", at, self.position)
         return tuple(choices)

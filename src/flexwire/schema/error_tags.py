@@ -105,7 +105,7 @@ def _objection(spec: MessageSpec, versions: dict[int, int]) -> str:
     if spec.api_key not in versions:
         return "the RPC has no error code"
     if versions[spec.api_key] > HIGHEST:
-        raise SpecError(f"{spec.name} has no version left", source=spec.source)
+        raise SpecError(f"{spec.name} has no unused version left", source=spec.source)
     return ""
 
 

@@ -166,7 +166,7 @@ def _directory_release(source: SpecFile) -> str:
         return steps[-2]
     if steps:
         return Path(source.given).resolve().name
-    reason = "the release is unknown; give --release, or name the directory <release>/<module>"
+    reason = "the release is unknown; specify --release, or name the directory <release>/<module>"
     raise SpecError(reason, source=source.name)
 
 
@@ -206,5 +206,5 @@ def _former_files(out: Path) -> set[str]:
         messages = json.loads(path.read_text(encoding="utf-8"))["messages"]
         return {f"{facts['module']}/{name}.json" for name, facts in messages.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = f"not a catalog's index ({error!r}); delete the file to import here"
+        reason = f"not the index of a catalog ({error!r}); delete the file to import here"
         raise SpecError(reason, source=str(path)) from None

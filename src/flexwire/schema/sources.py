@@ -393,7 +393,7 @@ def _to_path_list(paths: Paths) -> list[str | os.PathLike[str]]:
     several = list(candidates)
     for path in several:
         if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-            raise refuse("paths", "a str or a Path as each path", path)
+            raise refuse("paths", "a str or a Path for each path", path)
     if not several:
         raise refuse("paths", "at least one", paths)
     return several

@@ -243,7 +243,7 @@ class _Tokens:
         # Jackson accepts a repeated key and uses the last value. The author probably wanted both
         # values.
         at, before = self._text.position(offset), self._text.position(first)
-        reason = f"key {short(key)} is also at {before.line}:{before.column}; remove one of the two"
+        reason = f"key {short(key)} is also at {before.line}:{before.column}; remove one of them"
         self._text.refuse("KEY_REPEATED", reason, at)
 
     def _another(self, closing: str, what: str, opened: int) -> bool:
@@ -268,7 +268,7 @@ class _Tokens:
         reasons = {
             "'": "a string must be in double quotes",
             "#": "a comment must begin with '//'",
-            "/": "a comment that does not end; close it with '*/'"
+            "/": "a comment that is not closed; close it with '*/'"
             if text.startswith("/*", offset)
             else "a comment must begin with '//'",
         }
@@ -287,7 +287,7 @@ def _string_fault(text: str, offset: int) -> tuple[str, int]:
     ).match(text, offset)
     end = fault.end() if fault else offset
     if end == len(text) or text[end] in "\r\n":
-        return "a string that does not end on its line", offset
+        return "a string that is not closed on its line", offset
     if text[end] == "\\":
         return 'unknown escape; write one of \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX', end
     return f"a control character in a string; write '\\u{ord(text[end]):04x}'", end

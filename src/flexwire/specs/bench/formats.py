@@ -42,9 +42,9 @@ def verdicts(comparison: SpecComparison) -> Iterator[tuple[bool, str]]:
     """Yield sentences that answer a reviewer's first questions, and whether each is bad news."""
     old, count = printable(comparison.old_name), len(comparison.breaking)
     if count:
-        yield True, f"The change is breaking: {plural(count, 'finding')} against {old}."
+        yield True, f"The change is breaking: {plural(count, 'finding')}, compared with {old}."
     else:
-        yield False, f"No breaking change was found against {old}."
+        yield False, f"No breaking change was found, compared with {old}."
     if comparison.lint is None:
         yield False, "Lint did not run, because the catalog does not contain spec files."
     else:
@@ -64,7 +64,7 @@ def verdicts(comparison: SpecComparison) -> Iterator[tuple[bool, str]]:
         (len(comparison.messages) - len(differing), "changed only in descriptions"),
     )
     words = ", ".join(f"{number} {word}" for number, word in parts if number)
-    yield False, f"Messages: {words}." if words else "The two sides have the same messages."
+    yield False, f"Messages: {words}." if words else "Both sides have the same messages."
 
 
 def change_lines(change: VersionChange) -> Iterator[str]:
@@ -219,8 +219,8 @@ def to_html(comparison: SpecComparison, costs: str = "") -> str:
         "releases": [*_release_runs(comparison)],
         "left_out": len(comparison.messages) - len(shown),
         "findings": [
-            ("breaking", f"What breaks against {comparison.old_name}", comparison.breaking),
-            ("lint", "New findings of lint", comparison.lint or ()),
+            ("breaking", f"What breaks, compared with {comparison.old_name}", comparison.breaking),
+            ("lint", "New lint findings", comparison.lint or ()),
         ],
         "most_findings": _MOST_FINDINGS,
         "costs": costs,

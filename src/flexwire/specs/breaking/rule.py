@@ -27,7 +27,7 @@ class Breaks(Enum):
     """The kind of damage that a change causes."""
 
     WIRE = "a reader misinterprets the bytes of an existing version"
-    JSON = "the meaning of JSON, and of code that uses field names, changes"
+    JSON = "the meaning of JSON and of code that uses field names changes"
     SUPPORT = "a peer that uses an old version is no longer supported"
 
 

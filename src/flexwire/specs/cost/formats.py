@@ -228,12 +228,12 @@ def to_text(meter: CostMeter, question: str, *, width: int, whole: bool) -> str:
         ("fields that change", _fields(rows)),
         (
             (
-                "newly tagged fields: how often they are set, and up to which share tagging saves "
-                "bytes"
+                "newly tagged fields: how often they are set, and the highest share of set values "
+                "at which tagging saves bytes"
             ),
             _tagged(rows),
         ),
-        (f"dropped by the change, from {losing:,} messages", _dropped(rows)),
+        (f"values that the change drops from {losing:,} messages", _dropped(rows)),
     ):
         if len(table) > 1:
             parts += [f"\n{title}\n", *_laid_out(table, width, whole=whole, texts=1)]
@@ -334,7 +334,7 @@ def _break_even(shares: Iterable[Share]) -> str:
 
 
 def _dropped(rows: Iterable[MessageCost]) -> _Table:
-    table: _Table = [("values without a field in the new specs", "times")]
+    table: _Table = [("values that have no field in the new specs", "times")]
     for row in rows:
         table += [(f"{row.name} {row.version} {path}", f"{n:,}") for path, n in row.lost.items()]
     return table

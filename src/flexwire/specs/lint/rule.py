@@ -20,9 +20,9 @@ class Category(Enum):
     """The consequence of a broken rule."""
 
     SYNTAX = "the text cannot be read as a message spec"
-    GENERATOR = "Kafka's generator refuses the spec"
+    GENERATOR = "Kafka's generator rejects the spec"
     JAVA = "Kafka's generator writes Java that does not compile or run"
-    CONSISTENCY = "no tool refuses the spec, but the spec does not say what its author meant"
+    CONSISTENCY = "no tool rejects the spec, but the spec does not express what its author meant"
     PEDANTIC = (
         "a good habit that not all of Kafka's own specs follow, so it is not checked by default"
     )

@@ -41,8 +41,8 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
         yield (
             FIRST,
             (
-                f"{old.name} {Versions.of(versions)} had {old.type.value} header {header} and "
-                f"now has {other}; use header {other} only for a new version"
+                f"{old.name} {Versions.of(versions)} used {old.type.value} header version "
+                f"{header} and now uses {other}; use header version {other} only for a new version"
             ),
         )
 

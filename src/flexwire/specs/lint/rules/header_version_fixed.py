@@ -39,8 +39,8 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for versions, header in message.header_ranges:
         if header:
             reason = (
-                f"versions {versions} have response header {header}, but this response must have "
-                "header 0"
+                f"versions {versions} use response header version {header}, but this response must "
+                "use header version 0"
             )
             yield message.at(None, "headerVersions"), reason
 

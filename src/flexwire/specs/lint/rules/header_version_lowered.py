@@ -37,8 +37,8 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for (before, higher), (after, lower) in pairwise(message.header_ranges):
         if lower < higher:
             reason = (
-                f"versions {before} have header {higher}, but versions {after} have header "
-                f"{lower}; keep header {higher}"
+                f"versions {before} use header version {higher}, but versions {after} use header "
+                f"version {lower}; keep header version {higher}"
             )
             yield message.at(None, "headerVersions"), reason
 

@@ -43,8 +43,8 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for versions, header in message.header_ranges:
         if spec.type.is_api and header < lowest and versions & flexible:
             reason = (
-                f"versions {versions & flexible} are flexible and have {spec.type.value} header "
-                f"{header}; use header {lowest} or higher"
+                f"versions {versions & flexible} are flexible but use {spec.type.value} header "
+                f"version {header}; use header version {lowest} or higher"
             )
             yield message.at(None, "headerVersions"), reason
 

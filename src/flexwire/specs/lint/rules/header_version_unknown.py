@@ -59,7 +59,7 @@ def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str
         for versions, header in message.header_ranges:
             if header not in valid[header_name]:
                 reason = (
-                    f"versions {versions} have header {header}, but {header_name} has only "
+                    f"versions {versions} use header version {header}, but {header_name} has only "
                     f"versions {valid[header_name]}"
                 )
                 yield message, message.at(None, "headerVersions"), reason

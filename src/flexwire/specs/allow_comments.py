@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from flexwire.specs.finding import Finding
 
 _PREFIX = "flexwire:"
-# A string may contain text like a comment, and a comment may contain text like a string.
+# A string may contain text that looks like a comment, and a comment may contain text that looks
+# like a string.
 _STRING_OR_COMMENT = re.compile(
     r'"(?:[^"\\\r\n]|\\[^\r\n])*"? | (?P<line>//[^\r\n]*) | (?P<block>/\*.*?(?:\*/|\Z))',
     re.VERBOSE | re.DOTALL,
@@ -32,8 +33,8 @@ class AllowComment:
     ``verb`` is "allow" if the comment is valid. ``reason`` is empty if the comment contains no
     reason. ``line`` is the line to which the comment applies: its own line if other text precedes
     the comment on this line, otherwise the next line that contains more than comments. ``line`` is
-    0 if there is no such line. ``at`` is the position of the rule's id, or of the text in the id's
-    place.
+    0 if there is no such line. ``at`` is the position of the rule's id, or of the text that stands
+    in its place.
     """
 
     verb: str
@@ -86,7 +87,7 @@ def _filled_lines(text: str) -> list[int]:
 
 
 class AllowedFindings:
-    """The findings that the comments of one spec allow, and the comments that were needed."""
+    """The findings that the comments of one spec allow, and the comments that were used."""
 
     def __init__(self, comments: Iterable[AllowComment]) -> None:
         self._waiting = [comment for comment in comments if comment.allows]
@@ -107,7 +108,7 @@ class AllowedFindings:
     def unused(self) -> list[AllowComment]:
         """Return the comments that allowed nothing.
 
-        Of two equal comments, only the second is returned.
+        If two equal comments allow a finding, only the second is returned.
         """
         return [
             comment

@@ -1,6 +1,6 @@
 """The bench: everything that a reviewer of a spec change needs, on one page.
 
-The bench computes nothing itself. It shows the results of `lint`, `breaking`, `cost` and `guide`,
+The bench computes nothing itself. It shows the results of `lint`, `breaking`, `cost` and `guide`
 next to the reference executor's explanation of the bytes.
 
 The law of this package: the comparison of equal specs is empty, and the comparison of different

@@ -57,9 +57,9 @@ def added_versions(old: GuideMessage, new: GuideMessage) -> Versions:
 
 
 def field_detail(change: FieldChange) -> str:
-    """Return the change of a field: old and new values, or the properties of the field.
+    """Return the change to a field: old and new values, or the properties of the field.
 
-    The result is empty for a field without type and properties.
+    The result is empty for a field that has neither a type nor properties.
     """
     if change.values:
         return "; ".join(f"{name} {was} → {now}" for name, was, now in change.values)

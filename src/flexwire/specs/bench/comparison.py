@@ -52,7 +52,7 @@ class ByteExample:
 
 @dataclass(frozen=True, slots=True)
 class MessageDifference:
-    """A message that only one side has, or that differs.
+    """A message that only one side contains, or that differs between the sides.
 
     ``old`` and ``new`` are the valid versions, or None if the side lacks the message. The header
     versions are empty for a message that is neither a request nor a response. ``before`` and
@@ -79,7 +79,7 @@ class MessageDifference:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseBreaks:
-    """The new specs' findings for a release, and how many of them the old specs share."""
+    """The new specs' findings for a release, and the number of them that the old specs share."""
 
     release: str
     findings: tuple[Finding, ...]
@@ -88,12 +88,13 @@ class ReleaseBreaks:
 
 @dataclass(frozen=True)
 class SpecComparison:
-    """All results about a change to specs from ``old_name`` to ``new_name``.
+    """All results for a change from the specs ``old_name`` to the specs ``new_name``.
 
     ``breaking`` contains the findings of `schema breaking` against the old specs. ``lint`` contains
-    the findings of `schema lint` that the old specs do not have, and ``lint_as_before`` counts the
-    others. Both are None for a release of the catalog, which contains no spec files. ``releases``
-    compares the changed messages with each final release, oldest first.
+    the findings of `schema lint` that do not occur in the old specs, and ``lint_as_before`` counts
+    the others. ``lint`` and ``lint_as_before`` are None for a release of the catalog, because the
+    catalog contains no spec files. ``releases`` compares the changed messages with each final
+    release, oldest first.
     """
 
     old_name: str
@@ -236,7 +237,7 @@ def _own(edition: Edition, version: int) -> Any:
 
 
 def _vectors(edition: Edition, version: int) -> Iterator[str]:
-    """Yield a message of defaults and a filled message, as lines for `schema cost --vectors`."""
+    """Yield a message of defaults and a full message, as lines for `schema cost --vectors`."""
     kind = message_of(_own(edition, version))
     for case, sample in (("defaults", kind()), ("all fields", filled_message(kind, version))):
         facts = {
@@ -254,7 +255,7 @@ def _breaking(old: Editions, new: Editions, texts: Mapping[str, SpecText], mode:
 
 
 def _new_lint(old: str, new: str, mode: Mode) -> tuple[tuple[Finding, ...] | None, int | None]:
-    """Return the findings that only the new specs have, and the number of shared findings."""
+    """Return the findings that occur only in the new specs, and the number of shared findings."""
     if new.startswith(RELEASE):
         return None, None
     findings = lint(read_sources([new]), Config(mode=mode)).findings
@@ -277,7 +278,7 @@ def _without_place(finding: Finding) -> tuple[str, str, str]:
 def _released_breaks(
     release: str, old: Editions, new: Editions, texts: Mapping[str, SpecText], mode: Mode
 ) -> ReleaseBreaks:
-    """Return the findings about changed messages for a release that has these messages."""
+    """Return the findings for the changed messages that this release contains."""
     editions = released_editions(release)
     released = {name: editions[name] for name in new if name in editions}
     earlier = _breaking(released, old, {}, mode).findings if old else ()

@@ -39,7 +39,7 @@ _BYTES_IN_A_LINE: Final = 16
 
 
 def verdicts(comparison: SpecComparison) -> Iterator[tuple[bool, str]]:
-    """Yield sentences that answer a reviewer's first questions, and whether each is bad news."""
+    """Yield the answers to a reviewer's first questions, and whether each is bad news."""
     old, count = printable(comparison.old_name), len(comparison.breaking)
     if count:
         yield True, f"The change is breaking: {plural(count, 'finding')}, compared with {old}."
@@ -86,7 +86,7 @@ def change_title(change: VersionChange) -> str:
 
 
 def sizes(before: ByteExample | None, after: ByteExample | None) -> tuple[str, str]:
-    """Return the old and new sizes of a message of defaults and of a filled message."""
+    """Return the old and new sizes of a message of defaults and of a full message."""
     pairs = []
     for size in (lambda example: example.default_size, lambda example: len(example.data)):
         both = ["none" if example is None else f"{size(example):,}" for example in (before, after)]
@@ -231,7 +231,7 @@ def to_html(comparison: SpecComparison, costs: str = "") -> str:
 
 
 def _release_runs(comparison: SpecComparison) -> Iterator[tuple[str, ReleaseBreaks]]:
-    """Yield releases with findings. Consecutive releases with equal findings are joined."""
+    """Yield releases with findings. Consecutive releases with equal findings are combined."""
 
     def key_of(release: ReleaseBreaks) -> tuple[object, ...]:
         return release.as_before, *((each.rule, each.message) for each in release.findings)
@@ -260,7 +260,7 @@ def _environment() -> Environment:
 def byte_rows(
     example: ByteExample, other: ByteExample | None
 ) -> Iterator[tuple[int, str, str, str, str, bool]]:
-    """Yield the fields of an example: offset, bytes, path, type, value, and whether each is new."""
+    """Yield each field of an example: offset, bytes, path, type, value, and whether it is new."""
     other_places = set() if other is None else {_place(part) for part in other.annotations}
     for part in example.annotations:
         data = example.data[part.offset : part.offset + part.length]

@@ -4,7 +4,7 @@ Old messages are matched with new messages, and some old messages may be missing
 as removed only if the new input would have to contain it. Only the given input is compared: if one
 file is compared with a release, the other messages of the release are not expected.
 
-Changes of preview versions do not count as breaking. If a request has `latestVersionUnstable`,
+Changes to preview versions do not count as breaking. If a request has `latestVersionUnstable`,
 brokers offer its highest version only if `unstable.api.versions.enable` is set, and Kafka may still
 change that version. This also applies to the response, although only the request has the property.
 Source: KAFKA-14391, Kafka 3.5.
@@ -46,10 +46,10 @@ def breaking_rules() -> dict[str, BreakingRule]:
 
 @dataclass(frozen=True, slots=True)
 class BreakingChange:
-    """A breaking change of a spec.
+    """A breaking change to a spec.
 
     ``position`` is a place in the new spec, or the first line if the message was removed.
-    ``versions`` are the affected versions, or empty if the message as a whole is affected.
+    ``versions`` contains the affected versions, and is empty if the message as a whole is affected.
     """
 
     rule: BreakingRule
@@ -108,8 +108,8 @@ def find_changes(
 def _runs(old: Edition, new: Edition) -> Iterator[tuple[int, range]]:
     """Yield the common versions, in runs in which neither side changes its layout.
 
-    Each run comes with the old version to compare with its first version. The two differ only if a
-    version number has changed its meaning.
+    Each run comes with the old version to compare with its first version. These two versions differ
+    only if a version number has changed its meaning.
     """
     same = continued(old.spec, new.spec)
     if same is not None:
@@ -155,7 +155,7 @@ def match_messages(old: Editions, new: Editions) -> Iterator[Matched]:
 def _by_key(old: Editions, new: Editions) -> Iterator[tuple[str, Edition | None]]:
     """Yield, for each old name, the message with the same API key and type under a new name.
 
-    API keys of requests are unique in all of Kafka. Each module numbers its records separately. If
+    Request API keys are unique across all of Kafka. Each module numbers its records separately. If
     any directories have messages in common, two records therefore match only if their own
     directories have messages in common.
     """
@@ -183,8 +183,8 @@ class _Scope:
     """The places whose messages the new side must contain, except for removed messages.
 
     Directories have different names in different places, so they are recognized by their content.
-    Two directories correspond if they have a message in common, or the same path from the given
-    path. If the complete old input is inside the new input, all its messages are expected.
+    Two directories correspond if they have a message in common, or the same path relative to the
+    given path. If the complete old input is inside the new input, all its messages are expected.
     Otherwise only messages in corresponding directories are expected. The same applies to a
     release, because some of its modules may not have been imported.
     """
@@ -224,7 +224,7 @@ class _Scope:
 
 
 def _holds(after: SpecOrigin, before: SpecOrigin) -> bool:
-    """Return whether the new input contains the old one, by corresponding directories."""
+    """Return whether the new input contains the old input, judged by corresponding directories."""
     inside = f"/{after.directory}".endswith(f"/{before.directory}") or not before.directory
     return after.given is InputKind.TREE and inside
 

@@ -37,10 +37,10 @@ class BreakingRule(RulePage):
 
     ``structure`` compares the two editions of a structure in a version. ``message`` compares the
     specs of a message. The new spec is None if the message was removed. Both functions yield places
-    in the new spec, each with the change in this place. ``compatible_in`` are the modes whose
+    in the new spec, each with the change at this place. ``compatible_in`` contains the modes whose
     source considers such a change compatible. The rule is not used in these modes.
-    ``needs_own_text`` marks rules about properties that the catalog has only for the newest release
-    of a message (`Edition.own_text`).
+    ``needs_own_text`` marks rules about properties that the catalog stores only for the newest
+    release of a message (`Edition.own_text`).
     """
 
     category: Breaks
@@ -81,12 +81,12 @@ def continued(old: MessageSpec, new: MessageSpec) -> tuple[int, int] | None:
 
 def has_other_default(old: StructureMember, new: StructureMember) -> bool:
     """Return whether the defaults differ as values. Defaults of different types never differ."""
-    # The comparison as text makes NaN equal to itself, and makes 0 different from false.
+    # Comparing the defaults as text makes NaN equal to itself, and 0 different from false.
     return old.kind == new.kind and repr(old.field.default) != repr(new.field.default)
 
 
 def default_text(member: StructureMember) -> str:
-    """Return a default in the words of a sentence."""
+    """Return a default in words, for use in a sentence."""
     default = member.field.default
     if isinstance(default, bool):
         return str(default).lower()

@@ -353,7 +353,7 @@ def fitted(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _stand_ins(sizes: pa.Int64Array) -> pa.BinaryArray:
-    """Return values of these sizes, or null for null. The zeros are never accessed."""
+    """Return values of these sizes, with null for a null size. Their zeros are never accessed."""
     ends = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(sizes.fill_null(0).to_numpy(zero_copy_only=False), out=ends[1:])
     valid = None

@@ -47,7 +47,7 @@ def renames(
 
 
 def fields_of(old: Schema, new: Schema, renamed: Renames) -> Iterator[tuple[Field, Field | None]]:
-    """Pair the fields on the old side's wire with the new schema's fields of the same name.
+    """Pair the fields that the old side sends with the new schema's fields of the same name.
 
     A field that the new schema lacks is paired with None. A field that is missing only because of
     the new encoding counts as present.
@@ -65,7 +65,7 @@ def _is_missing(field: Field) -> bool:
 
 
 class MatchedField(NamedTuple):
-    """A field of both schemas: its path on each side, and the attributes that lead to the field."""
+    """A field in both schemas: its path on each side, and the attributes that lead to the field."""
 
     steps: tuple[str, ...]
     old_path: str

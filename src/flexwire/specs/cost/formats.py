@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NewestRequests:
-    """The number of compared requests, and of requests in the newest version of the old specs.
+    """The number of compared requests, and how many use the newest version of the old specs.
 
     Requests that begin a connection (ApiVersions, SASL) and unstable versions are not counted.
     """
@@ -207,7 +207,7 @@ def _share(share: Share) -> dict[str, Any]:
 
 _Table = list[tuple[str, ...]]
 SHOWN = 15
-"""The number of lines of a table that are shown, unless all lines are requested."""
+"""The number of table lines that are shown, unless all lines are requested."""
 
 # The minimum and the median describe the saving for one message.
 _SAVING = ("messages", "old", "new", "saved", "%", "least", "median")

@@ -84,7 +84,7 @@ class SizePair:
 
     @property
     def saved(self) -> int:
-        """The bytes that the new side saves. The number is negative if the new side is larger."""
+        """The number of bytes that the new side saves, negative if the new side is larger."""
         return self.old.total - self.new.total
 
 
@@ -336,7 +336,8 @@ def _under(paths: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, int]
 
 
 def _renamed(old: Edition, version: int, new: Edition, new_version: int) -> Renames:
-    # In a version of both sides, only names can differ, unless the change breaks the version.
+    # In a version that both sides have, only names can differ, unless the change breaks the
+    # version.
     valid = new.spec.valid_versions
     shared = version if version in valid else new_version
     if old.at(version) is new.at(shared):

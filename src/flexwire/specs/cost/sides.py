@@ -30,7 +30,7 @@ MessageKey = tuple[str, int | None, MessageType | None]
 
 
 class SideSpecs:
-    """Message specs by name. ``bundled`` adds all messages of Kafka's releases."""
+    """Message specs by name. ``bundled`` adds all messages in Kafka's releases."""
 
     def __init__(self, editions: Mapping[str, Edition], *, bundled: bool = False) -> None:
         self._editions = dict(editions)
@@ -72,10 +72,10 @@ class SideSpecs:
     def target(
         self, named: MessageKey, old: Edition, version: int, *, newest: bool
     ) -> tuple[Edition, int] | str:
-        """Return an old message's replacement and its version, or why there is no replacement.
+        """Return an old message's replacement and its version, or the reason why there is none.
 
-        The version remains the same. It becomes the newest version if the old version was the
-        newest version in its specs, or if ``newest`` is true.
+        The version remains the same, unless the old version was the newest version in its specs or
+        ``newest`` is true. In these cases, it becomes the newest version.
         """
         new = self.find(named)
         if new is None:
@@ -96,9 +96,9 @@ def bundled_specs() -> SideSpecs:
 class ErrorTaggedSpecs(SideSpecs):
     """The old specs with an added version in which the errors of an RPC are tagged.
 
-    The KIP adds one new version to each RPC, after the RPC's newest version. Traffic has many
-    versions. Here each version therefore gets a next version with the same fields, in which only
-    the errors differ: they are tagged.
+    The KIP adds one new version to each RPC, after the RPC's newest version. Traffic contains many
+    versions. Here, each version is therefore followed by a version with the same fields, in which
+    only the errors differ: they are tagged.
     """
 
     def __init__(self, old: SideSpecs, mode: Mode = "strict") -> None:
@@ -162,7 +162,7 @@ def single_version(spec: MessageSpec, version: int) -> MessageSpec:
 
 
 def _open(versions: Versions, version: int) -> Versions:
-    # A field that is null only in some versions would be treated differently.
+    # A field that can be null only in some versions would be treated differently.
     return Versions(versions.lowest, HIGHEST) if version in versions else Versions.NONE
 
 

@@ -61,7 +61,7 @@ class NewlyTaggedField:
             return 0
 
     def stand_in_cost(self) -> int | None:
-        """Return the growth of a small value in bytes, or None for a type without small values."""
+        """Return by how many bytes a small value grows, or None for a type without small values."""
         field = self.at.new
         value = _STAND_INS.get(type(field.type))
         if value is None or field.tag is None:

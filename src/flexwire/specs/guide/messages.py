@@ -29,9 +29,9 @@ MOST_VERSIONS = 100
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A version's unusual layout in some releases: the fields, and the steps to the usual ones.
+    """A version's unusual layout in some releases: the fields, and the steps to the usual fields.
 
-    ``renamed`` is true if only names differ, but the bytes are the same.
+    ``renamed`` is true if only names differ and the bytes are the same.
     """
 
     releases: tuple[str, ...]
@@ -45,7 +45,7 @@ class Layout:
 class Support:
     """The releases that have a version, oldest first, in runs of consecutive releases.
 
-    ``otherwise`` are releases in which the version with this number has a different layout or
+    ``otherwise`` lists releases in which the version with this number has a different layout or
     different names. If no release has this version or a higher version, ``after`` is the newest
     release with the message: a later release will introduce the version. Otherwise ``after`` is
     empty.
@@ -279,7 +279,7 @@ def _catalog_support(
 
 
 def _specs_of(entry: CatalogEntry, number: int) -> list[tuple[MessageSpec, list[str]]]:
-    """Return the specs that have a version in some release, each with these releases."""
+    """Return the specs that contain a version in some release, each with these releases."""
     specs: dict[int, tuple[MessageSpec, list[str]]] = {}
     for release in _releases_of(entry, number):
         spec = entry.spec(number, release)
@@ -310,7 +310,8 @@ def _entries_named(spec: MessageSpec) -> Iterator[CatalogEntry]:
         if spec.type.is_api:
             same = entry.type is spec.type and entry.api_key == spec.api_key
         else:
-            # The type may have changed, because the keys of internal topics were data up to 4.0.
+            # The type may have changed, because the keys of internal topics had the type data up to
+            # 4.0.
             same = not entry.type.is_api and entry.name == spec.name
         if same:
             yield entry

@@ -144,7 +144,7 @@ def _properties(field: Field, spec: FieldSpec) -> Iterator[str]:
 
 
 def _default(value: Any) -> str:
-    """Return a default as JSON. The only default that a spec can give bytes is empty."""
+    """Return a default as JSON. For bytes, the only default that a spec can have is empty."""
     if isinstance(value, uuid.UUID):
         # In base64url, the zero UUID consists of the same letter 22 times.
         if value == ZERO_UUID:

@@ -58,7 +58,7 @@ class FieldChange:
 
 @dataclass(frozen=True)
 class MessageChange:
-    """The changes in a version of a message since the version before."""
+    """The changes in a version of a message since the preceding version."""
 
     message: GuideMessage
     facts: tuple[tuple[str, str, str], ...]
@@ -172,7 +172,7 @@ def changed_facts(
 
 
 def first_appearance(message: GuideMessage, row: FieldRow, oldest: str) -> str:
-    """Return the version that added a field, with the first release with this version.
+    """Return the version that added a field, with the first release that has this version.
 
     The result is empty if the ``oldest`` known release already has the field, or if no release has
     it. A version above the versions of the newest release will appear in a later release.
@@ -211,9 +211,9 @@ def comparisons(message: GuideMessage) -> dict[str, object]:
     """Return the data with which a page's script compares any two versions.
 
     ``layouts`` contains the number of each version's layout. ``steps`` contains, under "old-new",
-    the steps between two layouts that change something: the place in the old table and in the new
-    table (-1 for none), and the aspects as bits. ``facts`` contains the changed facts between two
-    numbers of ``states``.
+    the steps between two layouts that change something. Each step consists of the place in the old
+    table and in the new table (-1 for none), and the aspects as bits. ``facts`` contains the
+    changed facts between two numbers of ``states``.
     """
     layouts = _numbered([_aspects(version) for version in message.versions])
     states = _numbered([facts(version, message) for version in message.versions])
@@ -325,7 +325,7 @@ def render(
     releases: Sequence[str],
     traffic: GuideTraffic | None = None,
 ) -> dict[str, str]:
-    """Return every file of the guide by its path.
+    """Return every file of the guide, by path.
 
     ``title`` describes the source of the messages. ``releases`` are the releases whose support is
     shown, at least one. ``traffic`` contains the senders of messages and fields. The same messages

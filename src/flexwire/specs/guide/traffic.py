@@ -179,7 +179,7 @@ def _is_sent(column: pa.Array, field: Field) -> NDArray[np.bool_]:
 
 
 def _plain(default: Any) -> Any:
-    """Return a default in the form of the tables, where a UUID is text in Kafka's form."""
+    """Return a default in the form that the tables use, where a UUID is text in Kafka's form."""
     return uuid_text(default) if isinstance(default, uuid.UUID) else default
 
 

@@ -28,7 +28,7 @@ _KEYS = ("use", "except", "ignore", "mode")
 
 
 class ConfigError(FlexwireError):
-    """A configuration that cannot be used: an unknown key or rule, or a wrong value."""
+    """A configuration that cannot be used: an unknown key or rule, or an invalid value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ _TABLES = (LINT.table, BREAKING.table)
 class Config:
     """The rules to apply, and the exceptions.
 
-    ``ignored`` pairs rules with a pattern of paths, relative to ``root``. In a pattern, "*" means
-    any characters, including slashes. A directory means all files in it.
+    ``ignored`` pairs rules with a path pattern, relative to ``root``. In a pattern, "*" means any
+    characters, including slashes. A directory means all files in it.
     """
 
     rules: frozenset[str] = field(default_factory=LINT.defaults)
@@ -117,7 +117,7 @@ def read_config(path: Path, of: Ruleset = LINT) -> Config:
 def choose(
     use: Iterable[str], leave_out: Iterable[str], where: str = "", of: Ruleset = LINT
 ) -> frozenset[str]:
-    """Return the rule ids in ``use``, or the defaults, without the ids in ``leave_out``.
+    """Return the rule ids in ``use``, or else the defaults, without the ids in ``leave_out``.
 
     Raises `ConfigError` for a name that is neither a rule nor a category.
     """

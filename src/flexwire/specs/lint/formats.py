@@ -1,4 +1,4 @@
-"""Print findings: one function for each format, which returns the complete text."""
+"""Print findings: there is one function for each format, which returns the complete text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A message spec for the rules: its structures, its fields, and the position of each."""
+"""A message spec, as the rules see it: its structures, its fields, and the position of each."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class CheckedStructure:
 class CheckedMessage:
     """A spec that was read, even if it has problems.
 
-    ``damaged`` are the positions of objects that could not be read completely. Only a part of these
-    objects is known, so rules do not judge them.
+    ``damaged`` contains the positions of objects that could not be read completely. Only parts of
+    these objects are known, so rules do not judge them.
     """
 
     spec: MessageSpec
@@ -197,7 +197,7 @@ class Nesting:
 class Directory:
     """The messages of one directory, in the order of the files' names.
 
-    ``whole`` is true if all files of the directory were read. In this case, a message that is not
+    ``whole`` is true if all files in the directory were read. In this case, a message that is not
     found is really missing.
     """
 

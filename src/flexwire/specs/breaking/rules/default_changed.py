@@ -1,9 +1,9 @@
-"""The default of a field that is not tagged changed.
+"""The default of an untagged field changed.
 
 The default is the field's value if the version lacks the field, if JSON omits the field, or if code
 does not set it.
 
-Flagged: `"default": "-1"` on a field, which was 0 before.
+Flagged: `"default": "-1"` on a field whose default was 0 before.
 
 Instead: keep the default, unless you know all programs that depend on it.
 

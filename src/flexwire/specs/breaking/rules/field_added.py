@@ -1,4 +1,4 @@
-"""A field that is not tagged was added to an existing version.
+"""An untagged field was added to an existing version.
 
 A writer with the old spec does not write the field. A reader with the new spec then reads the bytes
 of the next field as this field.

@@ -9,7 +9,7 @@ valid before.
 Instead: keep the field in the existing versions, and end its range before the next version:
 `"versions": "0-4"`.
 
-Source: KIP-482, "Motivation": an inline field "must always be present"; all changes of versions in
+Source: KIP-482, "Motivation": an inline field "must always be present"; all version changes in
 Kafka.
 """
 

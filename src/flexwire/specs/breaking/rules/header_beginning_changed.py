@@ -1,10 +1,10 @@
-"""The beginning of a header changed, or a header gained a field that is not tagged.
+"""The beginning of a header changed, or a header gained an untagged field.
 
 A broker reads the beginning of a request's header before it knows the request's version. All
 versions of a header must therefore begin with the same fields, in the same order and with the same
 types. New fields must be tagged.
 
-Flagged: a field without a tag in version 3 of RequestHeader.json, which version 2 does not have.
+Flagged: an untagged field in version 3 of RequestHeader.json that version 2 does not have.
 
 Instead: give the field a tag.
 

@@ -2,8 +2,8 @@
 
 A peer reads the header version that it knows for the version of the message. The peer then looks
 for the body in the wrong place, or reads tagged fields as the body. If a spec has no
-`headerVersions`, its flexible versions decide the header version. The rule compares header versions
-as numbers.
+`headerVersions`, its flexible versions determine the header version. The rule compares header
+versions as numbers.
 
 Flagged: `"headerVersions": { "0": "1", "1+": "2" }` that is now `{ "0": "1", "1+": "3" }`, where
 version 1 was valid before.

@@ -1,18 +1,18 @@
 """A field is no longer ignorable, and an existing version does not contain it.
 
 Code that sets an ignorable field can still write versions without the field, because these versions
-omit the field. Once the field is not ignorable, writing such a version fails. A broker that sets a
-field of a response then cannot answer an older client at all. A client that sets a field of a
-request cannot talk to an older broker.
+omit the field. Once the field is no longer ignorable, writing such a version fails. A broker that
+sets the field in a response then cannot answer an older client at all. A client that sets the field
+in a request cannot talk to an older broker.
 
-Flagged: `"ignorable": true` removed from a field of `"versions": "3+"`, where version 2 is valid.
+Flagged: `"ignorable": true` removed from a field with `"versions": "3+"`, where version 2 is valid.
 Not flagged: the same change if every valid version has the field, because `ignorable` then has no
 effect; a field that becomes ignorable.
 
 Instead: leave the field ignorable until the versions without it are gone.
 
 Source: KIP-482, "Ignorable Fields". Kafka did this once: FetchResponse.PreferredReadReplica in 2.7,
-whose broker sets the field only for clients of version 11 and later.
+where the broker sets the field only for clients of version 11 and later.
 """
 
 from __future__ import annotations

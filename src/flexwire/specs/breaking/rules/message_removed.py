@@ -3,7 +3,7 @@
 Peers may still send the message, but nobody can read it. Data that was written with the message can
 no longer be read.
 
-Flagged: a spec that no longer exists, or has another name.
+Flagged: a spec that no longer exists, or that has another name.
 
 Instead: keep the spec, with `"validVersions": "none"` if necessary, so that its api key is not
 reused.

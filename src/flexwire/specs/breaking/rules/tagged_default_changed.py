@@ -3,7 +3,7 @@
 A tagged field is not written if its value is the default. Bytes without the field therefore
 represent a different value than before.
 
-Flagged: `"default": "-1"` on a tagged field, which was 0 before.
+Flagged: `"default": "-1"` on a tagged field whose default was 0 before.
 
 Instead: keep the default.
 

@@ -1,6 +1,6 @@
 """An existing version became flexible, or is no longer flexible.
 
-This changes the lengths, the tag sections and the version of the header.
+This changes the lengths, the tag sections and the header version.
 
 Flagged: `"flexibleVersions": "3+"` that is now `"flexibleVersions": "2+"`, where version 2 was
 valid before.

@@ -1,4 +1,4 @@
-"""A flexwire comment is not an "allow", or contains a rule id that does not exist.
+"""A flexwire comment is not an "allow" comment, or contains a rule id that does not exist.
 
 Such a comment has no effect: lint still reports the finding.
 

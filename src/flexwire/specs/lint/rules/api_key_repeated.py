@@ -1,4 +1,4 @@
-"""Two messages of one type in a directory have the same api key.
+"""Two messages of the same type in a directory have the same api key.
 
 Each of these types has its own api keys: requests, responses, metadata records, and the keys and
 the values of a coordinator's records.

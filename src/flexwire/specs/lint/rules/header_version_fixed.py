@@ -1,7 +1,7 @@
 """The response with api key 18 has a header version other than 0.
 
 A client reads this response before it knows which versions the broker supports, and older clients
-and brokers could not parse another header (KIP-511).
+and brokers could not parse a different header (KIP-511).
 
 Flagged:
 

@@ -1,7 +1,7 @@
 """A flexible version has a header without tagged fields.
 
-Flexible versions have request header 2 or higher, or response header 1 or higher. The response with
-api key 18 is exempt. `HEADER_VERSION_FIXED` checks that response.
+Flexible versions use request header version 2 or higher, or response header version 1 or higher.
+The response with api key 18 is exempt. `HEADER_VERSION_FIXED` checks that response.
 
 Flagged:
 

@@ -1,4 +1,4 @@
-"""An object has the same key twice.
+"""An object contains the same key twice.
 
 Jackson silently uses the last value, so the first value only misleads readers.
 

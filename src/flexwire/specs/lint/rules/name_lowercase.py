@@ -12,7 +12,7 @@ Instead:
 
     { "name": "TopicId", "type": "uuid", "versions": "0+", "about": "The topic." }
 
-Source: flexwire; nearly all of Kafka's own specs.
+Source: flexwire; nearly all of Kafka's own specs follow this rule.
 """
 
 from __future__ import annotations

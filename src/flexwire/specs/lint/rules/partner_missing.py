@@ -1,6 +1,6 @@
 """A request has no response, a coordinator's key has no value, or the reverse.
 
-lint checks this only in whole directories.
+Lint checks this only for complete directories.
 
 Flagged:
 

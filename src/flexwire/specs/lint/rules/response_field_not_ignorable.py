@@ -1,4 +1,4 @@
-"""A field of a response is missing in its lower versions and is not ignorable.
+"""A field of a response is missing from the response's lower versions and is not ignorable.
 
 If a broker sets the field, the broker cannot write a version without the field: writing fails, and
 the client gets no answer. The code must therefore check the version before it sets the field. An
@@ -20,7 +20,7 @@ Instead:
       ] }
 
 Not flagged: a field of a structure that the lower versions lack too; a field of a common structure,
-which may be used only in later versions; a field that later versions lack, because they have its
+which may be used only in later versions; a field that later versions lack, because they contain its
 value in another place; a field of a request, because the failure shows the client that the broker
 lacks the feature.
 

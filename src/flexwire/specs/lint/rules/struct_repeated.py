@@ -1,6 +1,6 @@
 """A structure is defined twice.
 
-A name means one structure in the whole message, common or inline.
+A name refers to one structure in the whole message, common or inline.
 
 Flagged:
 

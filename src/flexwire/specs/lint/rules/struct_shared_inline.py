@@ -1,4 +1,4 @@
-"""Two fields use the same structure, and it is not a common structure.
+"""Two fields use the same structure, which is not a common structure.
 
 A structure that a field defines inline belongs to that field.
 

@@ -1,7 +1,7 @@
 """The tags of a structure skip a number.
 
-Tags count up from 0 in each structure, over all versions. Tags below 128 take one byte on
-the wire, so none should be wasted. KIP-482's first draft has no such rule.
+Tags count up from 0 in each structure, across all versions. Tags below 128 take one byte on the
+wire, so none should be wasted. KIP-482's first draft has no such rule.
 
 Flagged:
 

@@ -1,8 +1,8 @@
 """A field has a type that does not exist.
 
-Types are bool, int8, int16, uint16, int32, uint32, int64, uuid, float64, string, bytes, records, a
-structure whose name begins with a capital letter, and arrays: "[]" before one of these types. There
-are no arrays of arrays.
+The types are bool, int8, int16, uint16, int32, uint32, int64, uuid, float64, string, bytes,
+records, structures (whose names begin with a capital letter), and arrays ("[]" before one of these
+types). There are no arrays of arrays.
 
 Flagged:
 

@@ -1,7 +1,7 @@
 """A message that is not a request has an unstable latest version.
 
-The value in the request applies to the request and the response. Brokers then offer that version
-only if they are configured to do so.
+The value in the request applies to both the request and the response. Brokers then offer that
+version only if they are configured to do so.
 
 Flagged:
 

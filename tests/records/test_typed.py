@@ -121,7 +121,7 @@ def test_a_size_of_its_own_is_kept(
         (DOCUMENT, "0a", "Typed at type, byte 0: unknown type 0x0a; the highest is 0x09"),
         (EARLIER, "0c", "Typed at type, byte 0: unknown type 0x0c; the highest is 0x0b"),
         (DOCUMENT, "00", "Typed at value, byte 1: type boolean requires 1 bytes, got 0"),
-        (DOCUMENT, "00 02", "Typed at value, byte 1: expected a boolean, 0 or 1, got 2"),
+        (DOCUMENT, "00 02", "Typed at value, byte 1: expected a boolean (0 or 1), got 2"),
         (EARLIER, "01 01", "Typed at value, byte 1: type boolean requires 0 bytes, got 1"),
         (EARLIER, "00 00", "Typed at value, byte 1: type null requires 0 bytes, got 1"),
         (DOCUMENT, "05 00", "Typed at value, byte 1: type long requires 8 bytes, got 1"),

@@ -1,10 +1,10 @@
 """Write the decoder of one message version as Python source.
 
-Adjacent fields of fixed width are read by one `struct` call, together with the length after them.
-An array of structures with only such fields is also read by one call. A slice is not checked if the
-next read would fail anyway. A slice is never longer than the data, but its computed end may be
-beyond the data. The source refuses input that it cannot read. The reference executor then raises
-the error, so that there is only one set of errors.
+Adjacent fixed-width fields are read by one `struct` call, together with the length that follows
+them. An array of structures that contain only such fields is also read by one call. A slice is not
+checked if the next read would fail anyway. A slice is never longer than the data, but its computed
+end may be beyond the data. The source refuses input that it cannot read. The reference executor
+then raises the error, so there is only one set of errors.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     _Sized = String | Bytes | ArrayType
     _Value = tuple[Type, str]
-    # The `struct` code, the local, and the type if the code does not determine it.
+    # The `struct` code, the local variable, and the type if the code does not determine it.
     _Fixed = tuple[str, str, Type | None]
 
 
@@ -48,7 +48,7 @@ def emit_decoder(
 ) -> Callable[[bytes, int, int], tuple[Any, int]]:
     """Compile ``decode(data, position, limit) -> (message, end position)``.
 
-    Calling it may raise `Refusal`, `struct.error`, `IndexError` or `ValueError`.
+    Calling the function may raise `Refusal`, `struct.error`, `IndexError` or `ValueError`.
     """
     emitter = _DecoderEmitter(schema, classes, filename)
     return emitter.source.compile(emitter.function(schema.name))
@@ -94,7 +94,7 @@ class _DecoderEmitter(Emitter):
     # The code below writes the values to return.
 
     def _give(self, schema: Schema, head: str, tail: str, separately: str) -> None:
-        """Write the creation and use of an object. ``separately`` is the use on its own line."""
+        """Write code to create and use an object. ``separately`` is the use on its own line."""
         local_names = {
             field.attribute: self.names.local(field.attribute)
             for field in schema.fields
@@ -111,7 +111,7 @@ class _DecoderEmitter(Emitter):
             self.line(separately)
 
     def _arguments(self, schema: Schema, local_names: Mapping[str, str]) -> list[str]:
-        """Return the arguments of the call that creates an object, without trailing defaults."""
+        """Return the arguments of the call that creates an object, without defaults at the end."""
         attributes = self.classes[schema.name].__struct_fields__[:-1]
         last = max((at for at, name in enumerate(attributes, 1) if name in local_names), default=0)
         return self._every_argument(schema, local_names)[:last]
@@ -136,8 +136,8 @@ class _DecoderEmitter(Emitter):
         """Read values one after another into their locals. With ``tags``, also read the next byte.
 
         The lengths, the markers and the byte after the values are read together with the preceding
-        values of fixed width. ``_at`` is the name of the local with the current position: "end"
-        right after a string, bytes or numbers, and otherwise "position".
+        fixed-width values. ``_at`` is the name of the local variable with the current position:
+        "end" right after a string, bytes or numbers, and otherwise "position".
         """
         self._at = "position"
         pending: list[_Fixed] = []
@@ -163,7 +163,7 @@ class _DecoderEmitter(Emitter):
         self._read([*pending, ("B", "tags", None)] if tags else pending, limit)
 
     def _read(self, fixed: list[_Fixed], limit: str) -> None:
-        """Read adjacent values of fixed width with one call, each into its local."""
+        """Read adjacent fixed-width values with one call, each into its own local variable."""
         at, self._at = self._at, "position"
         if not fixed:
             if at == "end":
@@ -297,10 +297,10 @@ class _DecoderEmitter(Emitter):
             self._fields([(element, "item")], limit)
             self.line(f"{name}.append(item)")
 
-    # The code below reads structures of fixed width.
+    # The code below reads fixed-width structures.
 
     def _rows(self, row: Schema, name: str, limit: str) -> None:
-        """Read structures of fixed width with one call, unless one of them has tagged fields."""
+        """Read fixed-width structures with one call, unless one of them has tagged fields."""
         inner = struct.calcsize(">" + row_codes(row))
         width = inner + row.flexible
         self.line(f"end = position + count * {width}")
@@ -400,10 +400,10 @@ class _DecoderEmitter(Emitter):
 
 
 def _length_of(kind: _Sized) -> str:
-    """Return the local that contains a length."""
+    """Return the local variable that contains a length."""
     return "count" if isinstance(kind, ArrayType) else "size"
 
 
 def _after(kind: _Sized) -> str:
-    """Return the local with the end of a value. A slice of the data ends at "end"."""
+    """Return the local variable with the end of a value. A slice of the data ends at "end"."""
     return "position" if isinstance(kind, ArrayType) and not is_number(kind.element) else "end"

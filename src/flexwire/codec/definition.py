@@ -2,8 +2,8 @@
 
 Generating code takes one to five milliseconds for each direction, and the reference takes about ten
 times as long as the generated code. Code is therefore generated when the reference has taken about
-as long as generating would take. The total time is then at most twice the best possible time, and a
-process that decodes a single message does not wait.
+as long as generating the code would take. The total time is then at most twice the best possible
+time, and a process that decodes a single message does not wait.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class FirstUseWork:
         self._done: dict[Key, int] = {}
 
     def take(self, key: Key, work: int) -> bool:
-        """Add work. Return whether to continue with the reference instead of generated code."""
+        """Add work. Return whether to continue with the reference and not use generated code."""
         done = self._done[key] = self._done.get(key, 0) + work + _EACH
         return done < PAYS
 
@@ -81,8 +81,8 @@ def functions_of(definition: Definition, version: int) -> Functions:
     """Return the functions that decode and encode a version, which use kernels if possible.
 
     These functions have the same results and errors as the methods of the class. The functions are
-    made once for each version, and kept as long as the process runs. Raises `UnknownMessageError`
-    for a version that is in no release.
+    created once for each version, and kept as long as the process runs. Raises
+    `UnknownMessageError` for a version that is in no release.
     """
     functions = definition.functions.get(version)
     if functions is None:
@@ -107,7 +107,7 @@ def python_functions(definition: Definition, version: int) -> Functions:
 
 
 def _on_kernels(definition: Definition, version: int, fallback: Functions) -> Functions | None:
-    """Return functions on kernels, or None if no kernels exist or they do not accept the class.
+    """Return functions that use kernels, or None if none exist or they do not accept the class.
 
     The class's own ``decode`` is also replaced by such a function, because finding the version in
     Python takes longer than decoding a small message.
@@ -146,7 +146,7 @@ class ExecutorsDisagreeError(FlexwireError):
 
 
 class Definition:
-    """The classes of one message, and its codecs by version."""
+    """The classes of one message, and the message's codecs by version."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class Definition:
         for cls in self.classes.values():
             cls.definition = self
         self.shown: dict[str, frozenset[str]] = {}
-        # The functions that `functions_of` has made for each version.
+        # The functions that `functions_of` has created for each version.
         self.functions: dict[int, Functions] = {}
         self.method: Any = None
         self._decoders: dict[Key, Callable[[bytes, int, int], tuple[Any, int]]] = {}
@@ -178,7 +178,7 @@ class Definition:
         return self.served.fields
 
     def restore(self) -> tuple[Callable[..., MessageStruct], tuple[Any, ...]]:
-        """Return a function and arguments with which another process finds these classes."""
+        """Return the function and arguments with which another process finds these classes."""
         return self._restore
 
     def schema(self, version: int, encoding: Encoding = Encoding.KAFKA) -> Schema:

@@ -1,6 +1,6 @@
 """Write the encoder of one message version as Python source.
 
-Adjacent fields of fixed width are packed by one call, together with the length after them. The
+Adjacent fixed-width fields are packed by one call, together with the length that follows them. The
 source refuses values that it cannot write. The reference executor then raises the error.
 """
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     _Fixed = tuple[str, str]
 
 # An empty value is not always the default. The reference executor must handle an empty value that
-# is not a dict, because no structure with such a value equals its default.
+# is not a dict, because no structure that contains such a value equals its default.
 _ANY_UNKNOWN = "unknown or unknown.__class__ is not dict"
 
 
@@ -46,7 +46,7 @@ def emit_encoder(
 ) -> Callable[[bytearray, Any], None]:
     """Compile ``encode(out, message)``. The function appends the message to ``out``.
 
-    Calling it may raise `Refusal`, and any error that a value of an invalid type causes.
+    Calling the function may raise `Refusal`, and any error that a value of an invalid type causes.
     """
     emitter = _EncoderEmitter(schema, classes, filename)
     return emitter.source.compile(emitter.function(schema.name))
@@ -95,7 +95,7 @@ class _EncoderEmitter(Emitter):
             self.refuse()
 
     def _value_of(self, field: Field) -> str:
-        """Return the expression for a field's value: a local if it is used more than once."""
+        """Return the expression for a field's value: a variable if it is used more than once."""
         value = f"message.{field.attribute}"
         if isinstance(field.type, Schema) or fixed_code(field.type) is not None:
             return value
@@ -162,18 +162,18 @@ class _EncoderEmitter(Emitter):
             self._refuse_unless(value, cls)
 
     def _class_name(self, kind: Type) -> str:
-        """Return the class that a value must have, if `struct` would accept other classes."""
+        """Return the class that a value must have, if `struct` would also accept other classes."""
         if isinstance(kind, Boolean):
             return "bool"
         return self.source.use("UUID") if isinstance(kind, Uuid) else ""
 
     def _packed(self, kind: Type, value: str) -> _Fixed:
-        """Return the `struct` code of a value of fixed width, and the expression to pack."""
+        """Return the `struct` code of a fixed-width value, and the expression to pack."""
         packed = f"{value}.int.to_bytes(16)" if isinstance(kind, Uuid) else value
         return str(fixed_code(kind)), packed
 
     def _write(self, out: str, fixed: list[_Fixed]) -> None:
-        """Write adjacent values of fixed width with one call."""
+        """Write adjacent fixed-width values with one call."""
         codes, values = "".join(code for code, _ in fixed), [value for _, value in fixed]
         if codes == "B":
             self.line(f"{out}.append({values[0]})")
@@ -185,7 +185,7 @@ class _EncoderEmitter(Emitter):
     def _value(
         self, kind: Type, value: str, out: str, fixed: list[_Fixed], *, null: bool = True
     ) -> None:
-        """Write the preceding values of fixed width, and then one value of any type.
+        """Write the preceding fixed-width values, then one value of any type.
 
         ``null`` is true if the value can be None.
         """
@@ -235,8 +235,8 @@ class _EncoderEmitter(Emitter):
             with self.block(f"if {length} < {LONG}:"):
                 self._write(out, [*fixed, ("B", f"{length} + 1")])
             if isinstance(kind, Bytes):
-                # This is written inline, because a call would double the time for a record batch of
-                # 1 kB.
+                # The code is written inline, because a call would double the time for a record
+                # batch of 1 kB.
                 with self.block(f"elif {length} < {LONG_OF_TWO}:"):
                     low, high = (
                         f"({length} + 1) & {LONG} | {LONG + 1}",
@@ -253,7 +253,7 @@ class _EncoderEmitter(Emitter):
             self.line(f"{out} += {value}")
 
     def _long(self, kind: _Sized, length: str, out: str, fixed: list[_Fixed]) -> None:
-        """Write a compact length that has several bytes."""
+        """Write a compact length that takes several bytes."""
         self._write(out, fixed)
         write = "write_string_length" if isinstance(kind, String) else "write_length"
         self.line(f"{out} += {self.source.use(write)}({length})")
@@ -316,7 +316,7 @@ class _EncoderEmitter(Emitter):
     # The code below writes tagged fields.
 
     def _tagged_fields(self, schema: Schema, fixed: list[_Fixed]) -> None:
-        """Write the preceding fixed-width values, and then the tagged fields."""
+        """Write the preceding fixed-width values, then the tagged fields."""
         if schema.tagged:
             self.line("known = {}")
         for tag, field in schema.tagged.items():

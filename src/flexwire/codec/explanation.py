@@ -64,7 +64,7 @@ def explain(
     lenient: bool = False,
     encoding: Encoding = Encoding.KAFKA,
 ) -> Explanation:
-    """Explain ``data`` as far as it decodes. An error becomes part of the result.
+    """Explain ``data`` as far as it can be decoded. An error becomes part of the result.
 
     Raises `UnknownMessageError` for a version that is in no release.
     """

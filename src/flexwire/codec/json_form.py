@@ -1,4 +1,4 @@
-"""The JSON form of a message: the form of Kafka's own converters, but without loss.
+"""The JSON form of a message: the form that Kafka's own converters use, but without loss.
 
 Names begin with a lower-case letter. A UUID is base64url without padding, and bytes are base64.
 Records are base64 too, and unknown tagged fields are ``"_unknownTaggedFields": [{"tag": 9, "data":
@@ -110,7 +110,7 @@ def read_json(
 
 @dataclass(slots=True)
 class _FormReader:
-    """Read a form, with the names of fields in ``names``, and collect the missing fields."""
+    """Read a form, in which fields may have names in ``names``, and collect the missing fields."""
 
     names: Names
     defaults: bool
@@ -140,9 +140,8 @@ class _FormReader:
         return plain
 
     def missing_text(self) -> str:
-        """Return a text about the missing fields.
-
-        The path in the error is the path of the first missing field.
+        """Return a text about the missing fields. The path in the error is that of the first
+        missing field.
         """
         reason = "missing, and mandatory in this version"
         if self.count == 1:

@@ -1,4 +1,4 @@
-"""Message classes: one class for each message, for all its versions."""
+"""Message classes: one class for each message, which covers all its versions."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Message(MessageStruct, gc=False):
         not exactly one message. Only the lenient reader ignores bytes after the message. Raises
         `UnknownMessageError` for a version that is in no release.
         """
-        # As keys of a dict, True and 2.0 equal 1 and 2. This check takes 9 ns. If the version is
-        # valid, no other check is made.
+        # As keys of a dict, True and 2.0 equal 1 and 2. This check takes 9 ns. It is the only check
+        # if the version is valid.
         if version.__class__ is not int:
             version = to_version(version)
         definition = cls.definition
@@ -105,9 +105,10 @@ class Message(MessageStruct, gc=False):
         return decoded
 
     def encode(self, version: int, *, encoding: Encoding = Encoding.KAFKA) -> bytes:
-        """Encode as ``version``. Raises `EncodeError` for a value that this version cannot have.
+        """Encode as ``version``. Raises `EncodeError` for a value that this version cannot contain.
 
-        With another ``encoding``, the bytes of the same object differ and may contain fewer fields.
+        With a different ``encoding``, the bytes of the same object differ and may contain fewer
+        fields.
         """
         if version.__class__ is not int:
             version = to_version(version)
@@ -136,7 +137,7 @@ class Message(MessageStruct, gc=False):
     def to_json(self, version: int) -> dict[str, Any]:
         """Return Kafka's JSON form, with records and unknown tagged fields added.
 
-        Raises `EncodeError` for values that the version cannot have. A message that only the
+        Raises `EncodeError` for values that the version cannot contain. A message that only the
         lenient reader accepts also has a JSON form, although it cannot be encoded.
         """
         version = to_version(version)
@@ -151,7 +152,7 @@ class Message(MessageStruct, gc=False):
 
     @classmethod
     def from_json(cls, obj: Any, version: int, *, defaults: bool = False) -> Self:
-        """Return the message in a JSON form. Its fields can have the names of any release.
+        """Return the message in a JSON form. Its fields can have their names in any release.
 
         Every field of the version that is not tagged must be present. With ``defaults``, missing
         fields get the default of their spec. Raises `JsonFormError` with the path of an invalid

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from flexwire.codec.message import Message
 
-# Without a known end of the message, every length that the formats allow is accepted.
+# If the end of the message is unknown, every length that the formats allow is accepted.
 _ANYWHERE: Final = 4 * LONGEST
 _STEP: Final = re.compile(r"[^.\[\]]+|\[\d+\]")
 _TAGS: Final = "_taggedFields"
@@ -34,9 +34,9 @@ class FirstPart(NamedTuple):
     """The part of a message that was read before the bytes ended.
 
     ``form`` is the JSON form of the fields that were read completely, and of the complete elements
-    of arrays. If ``is_cut``, the bytes end within a field, and everything before this field is
-    valid. ``explanation.error`` contains this field, or the fault in the bytes, and is None for a
-    complete message.
+    of arrays. If ``is_cut`` is true, the bytes end within a field, and everything before this field
+    is valid. ``explanation.error`` contains this field, or the fault in the bytes, and is None for
+    a complete message.
     """
 
     explanation: Explanation

@@ -29,7 +29,7 @@ _LENGTH: Final = struct.Struct(">i")
 
 
 MOST_RECORDS: Final = 1000
-"""The largest number of records of a field that are explained byte by byte. Each record takes ten
+"""The largest number of records in a field that are explained byte by byte. Each record takes ten
 lines.
 """
 MOST_COUNTED: Final = MAX_INFLATED
@@ -115,7 +115,7 @@ def _fields(fields: dict[str, str], batch: RecordBatch, path: str) -> Iterator[M
 
 
 def _attributes(batch: RecordBatch) -> str:
-    """Return the text about a batch's attributes. The text follows the type of the attributes."""
+    """Return a text about a batch's attributes. The text follows the type of the attributes."""
     words = [] if batch.compression is Compression.NONE else [str(batch.compression)]
     if batch.magic:
         words.append(str(batch.timestamp_type))
@@ -193,7 +193,7 @@ class _RecordWalk:
 
 
 def _content(start: int, path: str, content: bytes) -> Meaning:
-    """Return the bytes of a key or value. Bytes that are text are shown as text."""
+    """Return the bytes of a key or value. Bytes that form valid text are shown as text."""
     try:
         text = content.decode()
     except UnicodeDecodeError:

@@ -129,7 +129,7 @@ def _write_count(count: int) -> bytes:
 
 
 def to_uuid(raw: bytes) -> UUID:
-    """Return ``UUID(bytes=raw)`` for 16 bytes, without the checks for other kinds of arguments."""
+    """Return ``UUID(bytes=raw)`` for 16 bytes, without the checks for arguments of other kinds."""
     uuid = _new(UUID)
     _set_int(uuid, _from_bytes(raw))
     _set_safe(uuid, SafeUUID.unknown)
@@ -139,8 +139,8 @@ def to_uuid(raw: bytes) -> UUID:
 class _NumberFunctions(dict[int, "Callable[..., Any]"]):
     """Functions that read or write several values of one kind in one call, by number of values.
 
-    The functions are made when they are first used. Functions for many values are not kept,
-    because making such a function takes little time compared with processing the values.
+    The functions are created when they are first used. Functions for many values are not kept,
+    because creating such a function takes little time compared with processing the values.
     """
 
     def __init__(self, method: str, before: str, code: str, less: int) -> None:
@@ -173,7 +173,7 @@ def unpackers_of_many(code: str, less: int = 0) -> _NumberFunctions:
 
 @cache
 def packers_of_many(before: str, code: str) -> _NumberFunctions:
-    """Return the functions that write values of fixed width, and then several numbers."""
+    """Return the functions that write fixed-width values and then several numbers."""
     return _NumberFunctions("pack", before, code, 0)
 
 

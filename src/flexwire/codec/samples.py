@@ -1,4 +1,4 @@
-"""Make messages for a schema: with random values, with all fields set, or with boundary values.
+"""Create messages for a schema: with random values, with all fields set, or with boundary values.
 
 All of these messages are valid. Each message can be written in its version, and reading the bytes
 returns an equal message. `flexwire.codec.hostile` damages their bytes.
@@ -56,8 +56,8 @@ def random_message(
 
     The same seed always results in the same message. Without ``tagged``, fields that are tagged or
     could be tagged have their defaults. With ``batches``, a field of records contains a record
-    batch. Otherwise, the field contains arbitrary bytes. With ``nan``, a double can be NaN. A
-    message with NaN does not equal itself.
+    batch. Without ``batches``, the field contains arbitrary bytes. With ``nan``, a double can be
+    NaN. A message with NaN does not equal itself.
     """
     schema = message.definition.schema(version, encoding)
     floats = (*_FLOATS, math.nan) if nan else _FLOATS
@@ -109,7 +109,7 @@ class Boundary(StrEnum):
 def boundary_message(
     message: type[M], version: int, boundary: Boundary, encoding: Encoding = Encoding.KAFKA
 ) -> M:
-    """Return a message whose values are at one end of their ranges.
+    """Return a message whose values are all at one end of their ranges.
 
     >>> from flexwire.codec import message
     >>> boundary_message(message("HeartbeatRequest"), 4, Boundary.NULL).group_instance_id is None

@@ -1,16 +1,16 @@
 """The generated Python source: its lines, imports, constants and names.
 
 A statement that is longer than a line is divided where it is generated, usually with one item per
-line. The formatter has only a few other rules: for quotes, numbers, and blank lines between
+line. The formatter has only a few other rules, for quotes, numbers, and blank lines between
 functions.
 
 A field may be called ``size``, and a structure may be called ``UUID``. Names are therefore assigned
-in this order: the names that the source itself needs, locals, and names of the module. If a name is
-already taken, the later name gets a "_".
+in this order: the names that the source itself needs, local variables, and names of the module. If
+a name is already taken, the later name gets a "_".
 
 A structure has a function for a single structure, a function for all structures in an array, or
-both functions. Calling a function for each element would take as long as reading or writing a
-small structure.
+both. Calling a function for each element would take as long as reading or writing a small
+structure.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _DECODING = (
 )
 _ENCODING = ("known", "message", "out", "payload", "raw")
 OWN = frozenset({*HOMES, *_BUILTINS, *_DECODING, *_ENCODING, "unknown", "_"})
-"""Names that must not be used for a field's local or a module's constant."""
+"""Names that must not be used for a field's local variable or a module's constant."""
 
 
 class SourceNames:
@@ -196,7 +196,7 @@ class GeneratedModule:
             self.line(text)
 
     def fits(self, text: str) -> bool:
-        """Return whether a string fits in a line at the current indentation."""
+        """Return whether a string fits on a line at the current indentation."""
         return len(_INDENT) * self._depth + len(text) <= LONGEST_LINE
 
     # The methods below make names.
@@ -264,7 +264,7 @@ def _one_to_a_line(head: str, items: Sequence[str], tail: str) -> list[str]:
 
 
 def literal(value: str | bytes | float | None) -> str:
-    r"""Return a value as source, with the quotes and digits that ruff would choose.
+    r"""Return a value as source code, with the quotes and digits that ruff would choose.
 
     >>> print(literal("it's"), literal('"'), literal(b"\xff"), literal(1e300), literal(-1))
     "it's" '"' b"\xff" 1e300 -1
@@ -294,9 +294,9 @@ def _quoted(text: str) -> str:
 LONG = 2**GROUP_BITS - 1
 # A length below this limit has a compact form of at most two bytes.
 LONG_OF_TWO = 2 ** (2 * GROUP_BITS) - 1
-# A default whose text has at most this length fits in a line together with a name.
+# A default whose text has at most this length fits on one line together with a name.
 _LONGEST_LITERAL = 24
-# At most this many field names, and a format for them, are readable in one line.
+# At most this many field names, together with a format for them, are readable on one line.
 LONGEST_RUN = 24
 _FORMS = {TagForm.SECTION: "", TagForm.INTERLEAVED: "interleaved_", TagForm.BUFFER: "buffered_"}
 
@@ -454,5 +454,5 @@ def row_code(kind: Type) -> str:
 
 
 def row_codes(schema: Schema) -> str:
-    """Return the codes of all fields of a row."""
+    """Return the codes of all fields in a row."""
     return "".join(row_code(field.type) for field in schema.inline)

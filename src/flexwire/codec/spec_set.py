@@ -82,7 +82,7 @@ def load_specs(paths: Paths, *, mode: Mode = "strict") -> SpecSet:
     first draft of KIP-482.
 
     Raises `SpecError`, with file, line and column, for a text that is not a spec, for a name that
-    is in two files, and for a version that has no layout.
+    occurs in two files, and for a version that has no layout.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory

@@ -71,12 +71,10 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
 
     @classmethod
     def of(cls, /, **fields: Any) -> Self:
-        """Make an object from simple values. At any depth, structures may be mappings or objects.
-
-        The names are Python attribute names. The class itself also accepts and writes mappings,
-        but does not convert them, so an object with mappings does not equal the decoded object.
-        Raises `ArgumentError` with the path of a name that is not a field, and the most similar
-        name.
+        """Create an object from simple values. At any depth, structures may be mappings or objects.
+        The names are Python attribute names. The class itself also accepts and writes mappings, but
+        does not convert them, so an object with mappings does not equal the decoded object. Raises
+        `ArgumentError` with the path of a name that is not a field, and the most similar name.
 
         >>> from flexwire.codec import message
         >>> message("MetadataRequest").of(topics=[{"name": "orders"}]).topics[0].name
@@ -88,7 +86,7 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
     def replace(self, **changes: Any) -> Self:
         """Return a copy in which the named fields have other values.
 
-        Values that are not replaced are shared with the original, as with `copy.copy`.
+        Values that are not replaced are shared with the original object, as with `copy.copy`.
         `copy.deepcopy` shares nothing. Raises `TypeError` for a name that is not a field.
 
         >>> from flexwire.codec import message
@@ -119,7 +117,7 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
 
 
 def structs_at(struct: Any, path: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """Yield the structures at a path of attributes, each with the structures around it.
+    """Yield the structures at a path of attributes, each with the structures that enclose it.
 
     If a structure or array on the path is null, nothing is yielded.
     """
@@ -134,7 +132,7 @@ def structs_at(struct: Any, path: Sequence[str]) -> Iterator[tuple[Any, ...]]:
 
 
 def _object_of(cls: type[MessageStruct], fields: Mapping[Any, Any], path: str) -> Any:
-    """Make an object of a class from mappings at any depth. ``path`` is used in errors."""
+    """Create an object of a class from mappings at any depth. ``path`` is used in errors."""
     attributes = cls.definition.fields[cls.__name__]
     values = {}
     for name, value in fields.items():
@@ -153,7 +151,7 @@ def _object_of(cls: type[MessageStruct], fields: Mapping[Any, Any], path: str) -
 
 
 def _field_value(cls: type[MessageStruct], kind: FieldType, value: Any, path: str) -> Any:
-    """Make the value of a field. Only mappings and lists of mappings are changed."""
+    """Create the value of a field. Only mappings and lists of mappings are converted."""
     if not kind.is_array:
         return _structure(cls, kind, value, path)
     if not isinstance(value, list | tuple):

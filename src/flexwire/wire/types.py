@@ -82,7 +82,7 @@ class Boolean(Type):
         start = reader.position
         value = reader.take(1)[0]
         if value > 1 and not reader.lenient:
-            raise reader.error(f"expected a boolean, 0 or 1, got {value}", start)
+            raise reader.error(f"expected a boolean (0 or 1), got {value}", start)
         reader.annotate(start, self.name, bool(value))
         return bool(value)
 

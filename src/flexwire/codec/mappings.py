@@ -37,7 +37,7 @@ def to_plain(value: Any, kind: Type) -> Any:
 
 
 def _within(place: str, value: Any, kind: Type) -> Any:
-    """Convert the value of a field or at an index. Error paths begin at this field or index."""
+    """Convert the value of a field or an element. Error paths begin at this field or index."""
     try:
         return to_plain(value, kind)
     except EncodeError as error:

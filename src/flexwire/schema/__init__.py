@@ -1,7 +1,7 @@
 """Message specs as data: parsed as they are written, and resolved for a single version.
 
 One spec describes many versions of a message, and Kafka's releases contain a few different specs
-of most messages. This package keeps each spec as it is written (`parse`, `spec`, `write`).
+for most messages. This package keeps each spec as it was written (`parse`, `spec`, `write`).
 `resolve` then decides the layout of a version in the protocol. No other code decides layouts. The
 result of `resolve` is a `wire.schema.Schema`, and everything that reads or writes messages uses
 that schema unchanged. `catalog` contains the specs of all releases, and `importer` writes the
@@ -16,10 +16,10 @@ Laws of this package:
   `tests/schema/test_resolve.py`
 - **`Schema.fields` lists all fields of the spec, including absent ones.** The absent fields are
   needed for the JSON form, and for checking whether values would be lost. Only the fields in
-  `inline` and in the tag section are sent. `tests/schema/test_message_schemas.py`
+  `inline` and those in the tag section are sent. `tests/schema/test_message_schemas.py`
 - **Only `message_schemas` decides which spec serves a version, and only `resolve.union` decides
-  the order of fields over all versions.** The positional arguments of the classes have this order,
-  and so do the columns. `tests/schema/test_message_schemas.py`
+  the order of fields over all versions.** Both the positional arguments of the classes and the
+  columns are in this order. `tests/schema/test_message_schemas.py`
 - **`Schema.layout()` contains everything that can make two layouts different.** Otherwise the
   importer would treat two layouts as one. `tests/schema/test_spec_importer.py`
 - **The result of `import_specs` does not depend on the order of imports,** because a catalog grows

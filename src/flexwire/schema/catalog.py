@@ -65,7 +65,7 @@ def release_order(release: str) -> Order:
 
 
 def is_preview(release: str) -> bool:
-    """Return whether a release is not final: a release candidate, or a snapshot.
+    """Return whether a release is not final: whether it is a release candidate or a snapshot.
 
     If the name of a release is not a number, it belongs to your own catalog and is final.
 
@@ -97,8 +97,8 @@ def is_since(release: str, first: str) -> bool:
 def find_release(asked: str, releases: Sequence[str]) -> str:
     """Return the release to which a name refers. For example, "4.0" means the newest 4.0.
 
-    ``releases`` are sorted, oldest first. Raises `UnknownMessageError`, with the most similar
-    release, if no release matches.
+    ``releases`` are sorted, oldest first. Raises `UnknownMessageError`, which suggests the most
+    similar release, if no release matches.
 
     >>> find_release("4.0", ["3.9.2", "4.0.0", "4.0.2", "4.1.2"])
     '4.0.2'
@@ -271,7 +271,8 @@ class CatalogEntry:
 
         If one of the release's specs has all versions, that spec is returned.
 
-        Raises `SpecError` without such a spec. Kafka's own releases always have such a spec.
+        Raises `SpecError` if there is no such spec. Kafka's own releases always contain such a
+        spec.
         """
         valid, used = self.releases[release], tuple(self._revisions[release])
         # Releases that use the same specs for the same versions have the same whole spec.
@@ -303,7 +304,7 @@ class CatalogEntry:
         return tuple((self._spec(number), versions) for number, versions in ranges)
 
     def all_specs(self) -> tuple[MessageSpec, ...]:
-        """Return every spec in the message's file, newest first, also specs of old releases."""
+        """Return every spec in the message's file, newest first, including old releases' specs."""
         return tuple(map(self._spec, range(len(self._serves))))
 
     def _missing(self, version: int, release: str) -> str:
@@ -420,8 +421,8 @@ class Catalog:
     """The messages in a directory that `import_specs` has written.
 
     ``bundled`` is true for the catalog in the package. ``packed`` is a catalog that another process
-    sent. ``releases`` lists all its releases, oldest first, and ``final_releases`` lists those that
-    are not previews. Raises `SpecError` if there is no catalog.
+    sent. ``releases`` lists all releases of the catalog, oldest first, and ``final_releases`` lists
+    those that are not previews. Raises `SpecError` if there is no catalog.
     """
 
     def __init__(
@@ -500,7 +501,7 @@ class Catalog:
     def release(self, asked: str) -> str:
         """Return the release to which a name refers. For example, "4.0" means the newest 4.0.
 
-        Raises `UnknownMessageError`, with the nearest release, if no release matches.
+        Raises `UnknownMessageError`, which suggests the nearest release, if no release matches.
 
         >>> catalog().release("4.0")
         '4.0.2'
@@ -594,7 +595,7 @@ def _nearest(word: str, words: Sequence[str]) -> str:
 
 
 def _of_stem(word: str, words: Sequence[str]) -> list[str]:
-    """Return the request and the response of the API whose name is most similar to a word."""
+    """Return the request and response of the API whose name is most similar to a word."""
     stems = {name: name.removesuffix("Request").removesuffix("Response").lower() for name in words}
     near = get_close_matches(word.lower(), stems.values(), n=1, cutoff=0.75)
     return [name for name, stem in stems.items() if stem in near]

@@ -26,7 +26,7 @@ _SPELLINGS |= {"false": False, "False": False, "FALSE": False}
 
 
 class Members:
-    """The members of a JSON object in a spec, each converted to the type that it must have.
+    """The members of a JSON object in a spec, each converted to its required type.
 
     A member with the value null counts as absent. ``what`` is the name of the object in error
     messages. The conversions are the same as in Jackson, which Kafka's generator uses.
@@ -194,7 +194,7 @@ class Members:
             return Versions.ALL
 
     def header_versions(self, key: str) -> HeaderVersions | None:
-        """Return the value of an object that maps ranges of versions to header versions.
+        """Return the value of an object that maps version ranges to header versions.
 
         A number counts as its digits, and the ranges may be in any order. Returns None if the
         member is absent.
@@ -277,7 +277,7 @@ def _got(node: Node) -> str:
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Return a question that suggests the most similar of ``words``, or else a list of all words.
+    """Return a question that suggests the most similar of ``words``, or a list of all words.
 
     >>> nearest("taggedVersion", ["tag", "taggedVersions"])
     "did you mean 'taggedVersions'?"

@@ -1,4 +1,4 @@
-"""Messages as they are in a directory, a git revision, a jar, or a release of the catalog."""
+"""Messages, as a directory, a git revision, a jar, or a release of the catalog contains them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SpecOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """A message as it is in a directory or a release.
+    """A message, as a directory or a release contains it.
 
     ``by_version`` contains the specs for versions that ``spec`` does not describe. (The bundled
     catalog stores differences, and not a file for each release.) ``top`` is the place where the
@@ -71,8 +71,9 @@ def read_editions(
 ) -> tuple[dict[str, Edition], dict[str, SpecText]]:
     """Read specs from files, directories, jars, ``REV:PATH`` or ``release:NAME``.
 
-    Returns the editions and the texts, by the names of messages. Messages of the catalog have no
-    texts. Raises `SpecError` for input that cannot be read, and for a name that is in two files.
+    Returns the editions and the texts, by the names of messages. Messages from the catalog have no
+    texts. Raises `SpecError` for input that cannot be read, and for a name that occurs in two
+    files.
     """
     paths = list(paths)
     editions: dict[str, Edition] = {}

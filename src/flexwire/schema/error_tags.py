@@ -39,9 +39,9 @@ class TaggedErrors:
     """The result for one spec.
 
     ``version`` is the new version, or None if the text did not change. ``reason`` then contains
-    the reason. ``error_codes`` and ``error_messages`` are the numbers of fields that become tagged
-    in this version. ``sent_nulls`` is the number of error messages for which null is still sent.
-    The specs of these fields allow null only in some versions, so null cannot be the default.
+    the reason. ``error_codes`` and ``error_messages`` count the fields that become tagged in this
+    version. ``sent_nulls`` is the number of error messages for which null is still sent. The specs
+    of these fields allow null only in some versions, so null cannot be the default.
     """
 
     source: str
@@ -114,7 +114,7 @@ def _is_error(field: FieldSpec, kind: tuple[str, str]) -> bool:
 
 
 class _Edits:
-    """The edits of one text."""
+    """The edits to one text."""
 
     def __init__(self, text: SpecText, spec: MessageSpec, version: int) -> None:
         self.text = text
@@ -221,7 +221,7 @@ class _Edits:
 
     def _pieces(self) -> Iterator[str]:
         position = 0
-        # If two edits are at the same place, their order is kept.
+        # If two edits apply to the same place, their order is kept.
         for start, end, new in sorted(self.edits, key=lambda edit: edit[:2]):
             yield self.text.text[position:start]
             yield new

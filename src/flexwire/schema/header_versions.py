@@ -1,8 +1,8 @@
 """The version of the header that precedes each version of a request or response.
 
 In specs of Kafka 4.5, the key ``headerVersions`` contains this version. For older specs, the rule
-of released Kafka versions applies: a flexible version has request header 2 or response header 1,
-and any other version has request header 1 or response header 0. Kafka's generator made one
+that released Kafka versions use applies: a flexible version has request header 2 or response header
+1, and any other version has request header 1 or response header 0. Kafka's generator made one
 exception: version 0 of api key 7, the first request that a controller used, has no client id. The
 source is ApiMessageTypeGenerator up to Kafka 4.4.
 
@@ -30,7 +30,7 @@ HEADER_NAMES: Final = {MessageType.REQUEST: "RequestHeader", MessageType.RESPONS
 READ_BY_ALL: Final = {"RequestHeader": 1, "ResponseHeader": 0}
 """The header version for a request whose version the broker lacks, and for its response.
 
-The source is KAFKA-21160, which is included since Kafka 4.5.
+The source is KAFKA-21160, which Kafka has included since 4.5.
 """
 
 _EXCEPTIONS: Final = {

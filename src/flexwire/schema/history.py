@@ -60,7 +60,7 @@ class History:
         self.name = name
         self.modules: list[str] = []
         self.kept: list[CatalogSpec] = []
-        # By default, the spec for a version comes from the newest release.
+        # The default spec for each version, which comes from the newest release.
         self._defaults: dict[int, CatalogSpec] = {}
         # For each version: every layout, with a schema for it and the releases that use it.
         self._layouts: dict[int, dict[object, tuple[Schema, set[str]]]] = {}
@@ -122,14 +122,14 @@ class History:
         return None
 
     def changed(self, read: Collection[str]) -> Iterator[int]:
-        """Yield the versions for which only the releases in ``read`` have their layout."""
+        """Yield the versions with a layout that only the releases in ``read`` have."""
         for version in self.versions:
             layouts = self._by_bytes(version)
             if len(layouts) > 1 and _only(read, layouts):
                 yield version
 
     def renamed(self, read: Collection[str]) -> Iterator[int]:
-        """Yield the versions in which only the releases in ``read`` have these field names.
+        """Yield the versions with field names that only the releases in ``read`` have.
 
         The bytes of these versions are the same in all releases.
         """

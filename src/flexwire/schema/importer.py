@@ -32,9 +32,9 @@ class ImportReport:
     """The result of an import: the sources that it read and the files that it wrote.
 
     ``read`` contains the releases that were read, and ``releases`` contains all releases in the
-    catalog. ``pairs`` is the number of versions of all messages. ``changed`` contains the versions
-    whose bytes differ between a release that was read and the other releases. ``renamed`` contains
-    the versions in which only the names of fields differ.
+    catalog. ``pairs`` is the total number of versions, over all messages. ``changed`` contains the
+    versions whose bytes differ between a release that was read and the other releases. ``renamed``
+    contains the versions in which only the names of fields differ.
     """
 
     read: tuple[str, ...]
@@ -64,14 +64,14 @@ def import_specs(
     drop: Iterable[str] = (),
     preview: bool = False,
 ) -> ImportReport:
-    """Read releases, and write a catalog of these and of ``base`` to ``out``.
+    """Read releases, and write a catalog of these releases and those in ``base`` to ``out``.
 
     ``sources`` are paths that `read_sources` accepts, and directories of releases
-    (``<release>/<module>/*.json``). ``release`` is the release of all sources. Without
-    ``release``, the jar, the source tree or the directory determines the release. With
-    ``preview``, ``-preview`` is added to a name that would be final. A module that is read
-    replaces the same module of this release in ``base``. Releases in ``drop`` are left out. An old
-    file is removed only if an earlier import wrote it and this import does not.
+    (``<release>/<module>/*.json``). ``release`` is the release to which all sources belong. Without
+    ``release``, the jar, the source tree or the directory determines the release. With ``preview``,
+    ``-preview`` is added to a name that would be final. A module that is read replaces the same
+    module of this release in ``base``. Releases in ``drop`` are left out. An old file is removed
+    only if an earlier import wrote it and this import does not.
 
     Raises `SpecError` for a file that is not a spec, and `UnknownMessageError` for an unknown
     release in ``drop``. In these cases nothing is written.

@@ -1,4 +1,4 @@
-"""The descriptions of a message's fields in all its specs, merged for all versions."""
+"""The descriptions of a message's fields from all its specs, merged for all versions."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def merge(specs: Sequence[ServedSpec]) -> dict[str, dict[str, MergedField]]:
 
 
 def identifying(fields: Mapping[str, list[Mention]]) -> frozenset[str]:
-    """Return the fields of a structure that identify it, such as a partition's number.
+    """Return the fields of a structure that identify it, such as a partition number.
 
     These fields are in every version of the structure, are never tagged, and have no default in
     their newest spec. ``fields`` contains the descriptions of each field by attribute, the newest

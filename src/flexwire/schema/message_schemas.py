@@ -1,4 +1,4 @@
-"""Find the spec and the schema of a message by version, encoding and release.
+"""Find the spec and schema of a message by version, encoding and release.
 
 A caller specifies a message by its name in the catalog, by its own spec, or by its class.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # The name of a message in the catalog, your own spec, or the class of either.
 MessageLike = str | MessageSpec | type
-# Hashing an enum is slow, and nearly all callers use Kafka's encoding.
+# Hashing an enum member is slow, and nearly all callers use Kafka's encoding.
 Key = int | tuple[int, Encoding]
 _KAFKA = Encoding.KAFKA
 

@@ -1,4 +1,4 @@
-"""Two specs in comparison: the structures of one version, and their matched fields."""
+"""A comparison of two specs: the structures of one version, and their matched fields."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ class StructurePair:
 
 
 def structure_pairs(old: SpecVersion, new: SpecVersion) -> Iterator[StructurePair]:
-    """Yield every structure that both specs have: the message first, then from outside to inside.
+    """Yield every structure that both specs have: first the message, then from the outside inwards.
 
     If several fields have the same structure, it is yielded only at the first of them. Otherwise a
     spec could double the number of structures at every level.
@@ -230,7 +230,7 @@ Paired = tuple["Schema", "Field", "Field"]
 
 
 def same_bytes(left: Type, right: Type) -> bool:
-    """Return whether both types write equal values as equal bytes, regardless of their names."""
+    """Return whether both types write equal values as equal bytes, whatever their names are."""
     return _pairs(left, right) is not None
 
 
@@ -255,7 +255,7 @@ def _pairs(left: Type, right: Type) -> list[Paired] | None:
     Each pair has the structure of the first type that contains the field.
     """
     pairs: list[Paired] = []
-    # Structures may share structures, so there can be far more places than structures.
+    # Structures may share inner structures, so there can be far more places than structures.
     seen: set[tuple[int, int]] = set()
 
     def same(left: Type, right: Type) -> bool:

@@ -79,8 +79,8 @@ _FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 def parse_spec(text: str, source: str = "<spec>", *, mode: Mode = "legacy") -> MessageSpec:
     """Read one message spec.
 
-    ``strict`` refuses a spec that Kafka's generator from 2024 cannot read. The generator's other
-    rules are checked by the linter. ``legacy`` also reads every spec of earlier releases:
+    ``strict`` refuses a spec that Kafka's generator from 2024 cannot read. The linter checks the
+    generator's other rules. ``legacy`` also reads every spec of earlier releases:
     ``flexibleVersions`` may be missing (then no version is flexible), a tagged structure may leave
     out its ``versions``, and text after the spec is ignored. ``kip`` is like ``strict``, with an
     additional rule of KIP-482: a tag without ``taggedVersions`` applies to all flexible versions.

@@ -97,8 +97,8 @@ def resolve(
     makes a difference.
 
     Raises `SpecError` for a spec that cannot have a layout: with an unknown structure, a structure
-    inside itself, more than 100 nested structures, a default that does not have its type, a tag in
-    a version without a tag section, or an array whose elements have no bytes.
+    inside itself, more than 100 nested structures, a default that is not a value of its field's
+    type, a tag in a version without a tag section, or an array whose elements take no bytes.
     """
     return _Resolver(spec, version, others, effective(spec, version, encoding)).message()
 
@@ -106,7 +106,7 @@ def resolve(
 def effective(spec: MessageSpec, version: int, encoding: Encoding) -> Encoding:
     """Return KAFKA if ``encoding`` writes the version in the same way, and otherwise ``encoding``.
 
-    Like KIP-482 itself, its drafts did not change versions that are not flexible.
+    Like KIP-482 itself, the drafts of the KIP did not change versions that are not flexible.
     """
     if version in spec.flexible_versions:
         return Encoding.KAFKA if encoding is Encoding.FLEXIBLE else encoding
@@ -131,7 +131,7 @@ class _Resolver:
         # The first draft is older than the compact types, so its lengths have a fixed size.
         self.has_compact_types = encoding not in {Encoding.FIXED, Encoding.OPTIONAL_BUFFERS}
         self.structs = spec.fields_by_structure()
-        # The fields of each structure that only other specs have.
+        # The fields of each structure that exist only in other specs.
         self.elsewhere: dict[str, list[FieldSpec]] = {}
         if others:
             own = (spec, Versions(version, version))

@@ -1,7 +1,7 @@
 """Read specs from files, directories, source trees, jars, git revisions and releases.
 
-Specs are at one of three paths in a Kafka jar, and are in the resources of every module in a
-source tree. Other JSON files in these places are not specs.
+In a Kafka jar, specs are at one of three paths. In a source tree, they are in the resources of
+every module. Other JSON files in these places are not specs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from flexwire.schema.spec import MessageSpec
 
 
-# The largest spec in a release has 13 kB.
+# The largest spec in a release takes 13 kB.
 LARGEST = 1 << 20
 JARS = frozenset({".jar", ".zip"})
 RELEASE = "release:"
@@ -51,7 +51,7 @@ _SCALA = re.compile(r"\d+\.\d+")
 
 @dataclass(frozen=True, slots=True)
 class SpecFile:
-    """A file with a spec.
+    """A file that contains a spec.
 
     ``name`` is the name of the file in findings. ``path`` is the name of the file in the
     configuration: an absolute path on disk, or a path in a jar or a git revision. Specs that
@@ -221,7 +221,7 @@ def _is_kafkas(inside: str) -> bool:
 
 
 def _is_spec(path: str) -> bool:
-    """Return whether a file counts as a spec. Jars have other JSON files in META-INF."""
+    """Return whether a file counts as a spec. Jars contain other JSON files in META-INF."""
     parts = PurePosixPath(path).parts
     hidden = any(part.startswith(".") or part == "META-INF" for part in parts)
     return path.endswith(".json") and not hidden
@@ -365,7 +365,7 @@ def read_specs(paths: Paths, *, mode: Mode = "strict") -> dict[str, MessageSpec]
     """Return the specs of all paths that `read_sources` reads, by name.
 
     Raises `SpecError` for input that cannot be read or is not a spec, for a path without specs, for
-    a name that is in two files, and for a version without a layout.
+    a name that occurs in two files, and for a version without a layout.
     """
     specs: dict[str, MessageSpec] = {}
     to_choice(mode, "mode", get_args(Mode))

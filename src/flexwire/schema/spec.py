@@ -244,10 +244,10 @@ class HeaderVersions:
     def of(self, version: int) -> int:
         """Return the header version of any body version.
 
-        A version above all ranges has the header of the last range, like a version above the
-        versions of the catalog. A version in a gap has the header of the range before the gap. A
-        version below all ranges has the header of the first range. `flexwire schema lint` reports
-        specs with such gaps (HEADER_VERSIONS_INCOMPLETE).
+        A version above all ranges has the header of the last range, like a version above those in
+        the catalog. A version in a gap has the header of the range before the gap. A version below
+        all ranges has the header of the first range. `flexwire schema lint` reports specs with such
+        gaps (HEADER_VERSIONS_INCOMPLETE).
         """
         for versions, header in reversed(self.ranges):
             if version >= versions.lowest:
@@ -267,7 +267,7 @@ class HeaderVersions:
         return HeaderVersions((*kept[:-1], (Versions(last.lowest, HIGHEST), header)))
 
     def texts(self) -> dict[str, str]:
-        """Return the ranges in the form that the key ``headerVersions`` has in a spec."""
+        """Return the ranges in the form of the key ``headerVersions`` in a spec."""
         return {str(versions): str(header) for versions, header in self.ranges}
 
     def __iter__(self) -> Iterator[tuple[Versions, int]]:
@@ -279,7 +279,7 @@ class HeaderVersions:
 
 @dataclass(frozen=True, slots=True)
 class MessageSpec:
-    """A whole message spec. For error texts, ``source`` is the file from which it was read.
+    """A whole message spec. For error messages, ``source`` is the file from which it was read.
 
     ``header_versions`` is None if the spec does not have the key ``headerVersions``, which Kafka
     requires since 4.5 (`flexwire.schema.header_versions`).

@@ -1,4 +1,4 @@
-"""Parse the JSON dialect of message specs into nodes that know their place in the text."""
+"""Parse the JSON dialect of message specs into nodes that store their place in the text."""
 
 from __future__ import annotations
 

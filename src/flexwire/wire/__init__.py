@@ -2,10 +2,10 @@
 
 The other executors are tested against the reference executor, which is therefore written for
 readability and not for speed. A type is an object that reads and writes one kind of value. A
-structure is a list of typed fields. The error about an invalid value contains the place of the
-value. `cursor` reads and writes primitives, `types` contains the types of KIP-482 and the older
+structure is a list of typed fields. The error message about an invalid value contains the place of
+the value. `cursor` reads and writes primitives, `types` contains the types of KIP-482 and the older
 types, `schema` combines types into structures, and `tags` writes their tagged fields. `limits` and
-the files named `…_layout` define the numbers of the formats, which all other code uses.
+the files named `…_layout` define the constants of the formats, which all other code uses.
 `flexwire.schema` decides which fields a message has. The names in ``__all__`` are for schemas that
 are composed by hand.
 
@@ -14,7 +14,7 @@ Laws of this package:
 - The wire types raise all errors of decoding and encoding. Reason: the other executors refuse input
   without a reason. If each executor raised its own errors, the errors would differ. Test:
   `tests/codec/test_executors.py`.
-- The numbers of the formats are defined here, once for all Python code. Reason: two copies would
+- The constants of the formats are defined here, once for all Python code. Reason: two copies would
   soon differ. Test: `tests/wire/test_limits.py`.
 - A length is compared with the remaining bytes before memory is allocated. Reason: an invalid
   length could use all memory. Test: `tests/codec/test_boundaries.py`.

@@ -1,4 +1,4 @@
-"""The places of the fields before the records of a batch, and before the key of a message.
+"""The places of the fields that precede the records of a batch, and the key of a message.
 
 Each field is defined once, with its width. Structs, offsets and sizes follow from these widths, for
 Python and for kernels. The source is Kafka's documentation, "Record Batch" and "Old Message
@@ -6,8 +6,8 @@ Format".
 
 This module also computes the crc of a batch. Kernels compute crcs themselves, and everything else
 calls google-crc32c. On a platform without a wheel (musl, Python without a GIL), google-crc32c
-installs a slow version in Python, which prints a warning. With kernels the warning would be wrong,
-and without kernels flexwire prints its own warning.
+installs a slow Python version, which prints a warning. With kernels the warning would be wrong, and
+without kernels flexwire prints its own warning.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _ENDS: Final = tuple(accumulate(struct.calcsize(f">{code}") for code in HEADER_F
 # The crc covers all bytes after it.
 CRC_START: Final = ATTRIBUTES_AT
 
-# In magic 0 and 1, an entry of a message set begins with its offset and the size of the rest, like
+# In magic 0 and 1, an entry in a message set begins with its offset and the size of the rest, like
 # a record batch.
 ENTRY: Final = struct.Struct(">qi")
 LENGTH_END: Final = PARTITION_LEADER_EPOCH_AT

@@ -1,4 +1,4 @@
-"""The names in KIP-482 for fields and their tag section, for schemas that are composed by hand.
+"""The names that KIP-482 uses for fields and their tag section, for schemas composed by hand.
 
 The names are from the table in the KIP. `Schema` and `Field` themselves are in `wire.schema`.
 """
@@ -96,7 +96,7 @@ def CompactNullableBytes(name: str) -> Field:  # noqa: N802 - a class name in KI
 
 
 def TagSection(fields: Mapping[int, Field] | None = None) -> Field:  # noqa: N802 - as above
-    """A section of tagged fields with the name in KIP-482's draft, and interleaved tag headers."""
+    """A section of tagged fields, named as in KIP-482's draft, with interleaved tag headers."""
     return TaggedFieldsSection(fields, TagForm.INTERLEAVED)
 
 

@@ -102,8 +102,8 @@ class Reader:
 class Writer:
     """Collect bytes. Raises `EncodeError` with the path of a field that cannot be written.
 
-    A ``lenient`` writer only checks values. A lenient writer accepts the values of the lenient
-    reader, and does not write a valid message.
+    A ``lenient`` writer only checks values. It accepts the values that the lenient reader returns,
+    and does not write a valid message.
     """
 
     __slots__ = ("buffer", "lenient", "path")
@@ -114,7 +114,7 @@ class Writer:
         self.path: list[str] = []
 
     def error(self, reason: str) -> EncodeError:
-        """Return the error for the field that is currently written."""
+        """Return the error for the field that is currently being written."""
         return EncodeError(reason, path=format_path(self.path))
 
     def write(self, data: bytes | bytearray | memoryview) -> None:

@@ -9,7 +9,7 @@ class Encoding(Enum):
     """An encoding of a message version. The same object has different bytes in each encoding.
 
     The encodings of the drafts change versions that are flexible in the spec, and FLEXIBLE changes
-    versions that are not flexible. For all other versions, an encoding equals KAFKA.
+    versions that are not flexible. For all other versions, every encoding is the same as KAFKA.
     `flexwire.schema.resolve` decides how an encoding affects a field.
     """
 

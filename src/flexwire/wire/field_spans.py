@@ -1,4 +1,4 @@
-"""Find selected fields in the bytes of a message, and create no objects for other fields.
+"""Find selected fields in the bytes of a message, without creating objects for the other fields.
 
 A proxy needs the addresses in a response of 10 MB, but must not block for a second to decode the
 whole response. The message is therefore walked: values that were not requested are skipped by their
@@ -230,8 +230,8 @@ def replace_fields(data: bytes, replacements: Iterable[Replacement]) -> bytes:
         field.type.write(writer, value)
         edits.append((field.start, field.end, bytes(writer.buffer)))
         around.update(field.enclosing)
-    # The innermost field comes first, because the width of its size counts in the size of the field
-    # around it.
+    # The innermost field comes first, because the width of its size is part of the size of the
+    # field around it.
     for span in sorted(around, key=lambda span: span.value_at, reverse=True):
         grown = sum(
             len(new) - (end - start)

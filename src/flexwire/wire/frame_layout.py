@@ -1,4 +1,4 @@
-"""The numbers in lz4 and zstd frames of compressed record batches. All are little-endian.
+"""The constants of lz4 and zstd frames in compressed record batches. All are little-endian.
 
 The sources are the LZ4 frame format, RFC 8878 (zstd), and the xxHash specification.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 LZ4_MAGIC: Final = 0x184D2204
-# The flags in the byte after the magic: the version, and which parts a frame has.
+# The flags in the byte after the magic: the version, and the parts that a frame contains.
 LZ4_VERSION_MASK: Final = 0xC0
 LZ4_VERSION: Final = 0x40
 LZ4_INDEPENDENT: Final = 0x20
@@ -37,7 +37,7 @@ XXH_PRIME_5: Final = 0x165667B1
 
 
 def lz4_block_size(code: int) -> int:
-    """Return the size of the largest block for a code from 4 to 7.
+    """Return the size of the largest block for a given code, from 4 to 7.
 
     >>> lz4_block_size(4), lz4_block_size(7)
     (65536, 4194304)

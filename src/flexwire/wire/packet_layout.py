@@ -1,4 +1,4 @@
-"""The numbers in capture files, and in the headers of packets.
+"""The constants in capture files and in packet headers.
 
 Python objects (`flexwire.capture.files`) use these numbers. `kernels/packets.pyx` contains a copy,
 and a test compares both.
@@ -36,8 +36,7 @@ VLAN_TAG_BYTES = 4
 FAMILY_IPV4 = 2
 FAMILIES_IPV6 = FAMILY_LINUX, FAMILY_NETBSD, FAMILY_FREEBSD, FAMILY_DARWIN = 10, 24, 28, 30
 FAMILY_BYTES = 4
-# The place of the network protocol in link headers. In version 2, a cooked header has a tag at its
-# end.
+# The place of the network protocol in link headers. In version 2, a cooked header ends with a tag.
 ETHERNET_PROTOCOL_AT, COOKED_PROTOCOL_AT = 12, 14
 COOKED_2_BYTES, COOKED_2_TAGS_AT = 20, 22
 

@@ -31,7 +31,7 @@ NO_DEFAULT: Final = object()
 
 
 class Presence(Enum):
-    """The presence of a field in one version of a message."""
+    """Whether and how a field is present in one version of a message."""
 
     INLINE = "inline"
     TAGGED = "tagged"
@@ -77,10 +77,10 @@ class Schema(Type):
     r"""A structure in one version, or a structure composed by hand.
 
     A structure composed by hand has mandatory fields in order and, if ``optional_fields`` are
-    given, optional fields by tag. ``form`` decides where the optional fields are: in a tag section
-    at the end as in KIP-482, or in an optional field buffer at the beginning as in its first
-    draft. Without ``optional_fields``, the structure has no place for unknown fields either. With
-    an empty mapping, the structure has a place for unknown fields.
+    given, optional fields by tag. ``form`` determines where the optional fields are: in a tag
+    section at the end as in KIP-482, or in an optional field buffer at the beginning as in the
+    KIP's first draft. Without ``optional_fields``, the structure has no place for unknown fields
+    either. With an empty mapping, the structure has a place for unknown fields.
 
     ``fields`` contains all fields. In a version of a message, ``fields`` includes absent fields. A
     structure with tagged fields is ``flexible``. ``refused_tags`` contains the tags of fields in

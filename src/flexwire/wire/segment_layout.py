@@ -1,4 +1,4 @@
-"""The numbers in TCP segments, and in the frames inside them.
+"""The constants of TCP segments and of the frames inside them.
 
 The sources are RFC 9293 (flags and sequence numbers), Kafka's protocol guide (a frame is an int32
 length, followed by this number of bytes), and RequestHeader.json.

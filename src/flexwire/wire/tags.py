@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from flexwire.wire.types import Type
 
 _INT16 = struct.Struct(">h")
-# This table spreads one run of 32 bits to every second bit of 64, by halving the runs in each step.
+# This table spreads one run of 32 bits over every second bit of 64, by halving the runs in each
+# step.
 _STEPS = (
     (16, 0x0000FFFF0000FFFF),
     (8, 0x00FF00FF00FF00FF),
@@ -176,8 +177,8 @@ def read_tagged_fields(
     """Read a structure's tagged fields: the values of known tags, the bytes of unknown tags.
 
     Like Kafka's Java, the lenient reader keeps unknown fields that cannot be written. A tag above
-    31 bits is kept unchanged. A second value of a tag is kept under tag + n * 2**32, where n is the
-    number of unknown fields before it. Both kinds of keys are above the highest tag. Raises
+    31 bits is kept unchanged. A second value for a tag is kept under tag + n * 2**32, where n is
+    the number of unknown fields before it. Both kinds of keys are above the highest tag. Raises
     `DecodeError`, also for a tag in ``refused``.
     """
     values: dict[int, Any] = {}
@@ -197,7 +198,7 @@ def read_tagged_fields(
         if size > reader.remaining and not (reader.lenient and field is not None):
             raise reader.error(f"tag {tag} declares {size} bytes but {reader.remaining} remain", at)
         if field is None:
-            # A mapping cannot contain a second value of a tag, but Java keeps a list.
+            # A mapping cannot contain a second value for a tag, but Java keeps a list.
             key = tag + (len(unknown) << 32) if tag in unknown else tag
             unknown[key] = _read_unknown(reader, tag, size)
         else:

@@ -320,7 +320,7 @@ class Bytes(_Sized):
 
 @dataclass(frozen=True)
 class ArrayType(_Sized):
-    """A sequence of elements of one type without nulls."""
+    """A sequence of elements of one type, none of which is null."""
 
     element: Type = Boolean()
 

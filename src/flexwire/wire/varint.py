@@ -38,9 +38,9 @@ def read_unsigned_varint(
 ) -> tuple[int, int]:
     """Decode the varint at ``position``. Return the value and the position after it.
 
-    Strict reading refuses forms that are too long (a last group of zeros) and bits beyond ``bits``.
-    Lenient reading accepts both faults, as Kafka's Java does, and drops the additional bits.
-    Raises `DecodeError` at the byte at which the varint begins.
+    Strict reading refuses forms that are too long (whose last group is zero) and bits beyond
+    ``bits``. Lenient reading accepts both faults, as Kafka's Java does, and drops the additional
+    bits. Raises `DecodeError` at the byte at which the varint begins.
     """
     value = 0
     start = position
@@ -102,7 +102,8 @@ def uuid_text(value: uuid.UUID) -> str:
 def parse_uuid_text(text: str) -> uuid.UUID:
     """Return the uuid in a text from `uuid_text`, with or without padding. Raises `ValueError`.
 
-    The last character has four more bits than a uuid needs, so several texts mean the same uuid.
+    The last character contains four more bits than a uuid needs, so several texts represent the
+    same uuid.
 
     >>> uuid_text(parse_uuid_text("AAAAAAAAAAAAAAAAAAAAAf=="))
     'AAAAAAAAAAAAAAAAAAAAAQ'

@@ -51,7 +51,7 @@ install()
 
 
 def __getattr__(name: str) -> object:
-    # The codec is loaded on first use. Therefore `flexwire --help` does not load the codec.
+    # The codec is loaded on first use. `flexwire --help` therefore does not load the codec.
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     if name in _MODULES:

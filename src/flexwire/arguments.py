@@ -1,4 +1,4 @@
-"""Check the types of arguments in calls to public functions, and create the error messages.
+"""Check the types of the arguments of public functions, and create the error messages.
 
 Values inside a message or a record are checked where they are encoded, because that code knows
 their path.
@@ -38,7 +38,7 @@ def refuse(name: str, expected: str, got: object) -> ArgumentError:
 
 
 def to_int(value: object, name: str, *, least: int | None = None, bits: int = _INT64_BITS) -> int:
-    """Return an int from an int or an object with ``__index__``, but not from a boolean.
+    """Return an int for an int or an object with ``__index__``, but not for a boolean.
 
     >>> to_int(7, "version")
     7
@@ -73,7 +73,7 @@ def to_buffer(value: object, name: str = "data") -> memoryview:
     """Return a bytes-like object as contiguous bytes, copied only if it is not contiguous.
 
     A NumPy number is bytes-like too, but is refused, because a caller who passes a number does not
-    mean its bytes.
+    mean the number's bytes.
     """
     try:
         view = memoryview(value)  # type: ignore[arg-type]  # an object without a buffer is refused here
@@ -88,7 +88,7 @@ def to_buffer(value: object, name: str = "data") -> memoryview:
 def to_list(value: object, name: str, what: str) -> list[Any]:
     """Return the items of an iterable as a list. Strings, bytes and mappings are refused.
 
-    ``what`` is the name of the elements in the error text.
+    ``what`` is the name of the elements in the error message.
     """
     if isinstance(value, Iterable) and not isinstance(
         value, str | bytes | bytearray | memoryview | Mapping
@@ -120,7 +120,8 @@ def to_kind(value: object, name: str, kind: type[T]) -> T:
 
 
 def iso_time(text: str) -> datetime | None:
-    """Return the time in an ISO 8601 text, or None for any other text. The default zone is UTC.
+    """Return the time that an ISO 8601 text represents, or None for any other text. The default
+    zone is UTC.
 
     >>> iso_time("2026-11-22T10:00")
     datetime.datetime(2026, 11, 22, 10, 0, tzinfo=datetime.timezone.utc)

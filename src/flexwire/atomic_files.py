@@ -1,4 +1,4 @@
-"""Write several files together: if one file cannot be written, none of the files appears.
+"""Write several files together: if one of them cannot be written, none of them appears.
 
 This module is for files that other users may read, such as a guide or specs. Captures and tables
 are private, and `flexwire.storage` writes them.
@@ -48,7 +48,7 @@ def write_together(root: Path, files: Mapping[str, bytes]) -> None:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
         for directory in reversed(created):
-            with suppress(OSError):  # Another process has written a file into this directory.
+            with suppress(OSError):  # Another process has written a file to this directory.
                 directory.rmdir()
         raise
 

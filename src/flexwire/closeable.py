@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Closeable(ABC):
-    """An object that closes itself at the end of a ``with`` block, however the block ends."""
+    """An object that closes itself at the end of a ``with`` block, no matter how the block ends."""
 
     @abstractmethod
     def close(self) -> None:

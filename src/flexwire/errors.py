@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, Self
 
 
 def short(value: object) -> str:
-    """Return a short text for a value in an error, whatever the size of the value.
+    """Return a short text for a value in an error message, whatever the size of the value.
 
     >>> short(b"x" * 1000)
     "b'xxxxxxxxxx...xxxxxxxxxxxxx'"
@@ -57,7 +57,7 @@ class FlexwireError(Exception):
     """The base class of all errors that flexwire raises on purpose."""
 
     condition: str = FAILED
-    """The condition of the error, which is one of the `CONDITIONS`, for programs."""
+    """The condition of the error, for programs: one of the `CONDITIONS`."""
     _keywords: ClassVar[tuple[str, ...]] = ()
     """The keyword arguments of the class, which follow its ``reason``."""
 
@@ -84,7 +84,8 @@ class ArgumentError(FlexwireError, TypeError, ValueError):
 
     The error is also a TypeError and a ValueError.
 
-    For an invalid message or record, `EncodeError` is raised instead, because it has a path.
+    For an invalid message or record, `EncodeError` is raised instead, because that error contains a
+    path.
     """
 
     condition = ARGUMENT_INVALID
@@ -208,7 +209,7 @@ class EncodeError(CodecError):
 
 
 class JsonFormError(CodecError):
-    """JSON that is not the JSON form of the message at the requested version."""
+    """JSON that is not the JSON form of the message in the requested version."""
 
 
 class MissingFieldsError(JsonFormError):
@@ -237,7 +238,7 @@ class RecordError(FlexwireError):
 
 
 class RecordHeaderError(FlexwireError):
-    """A record header that violates its convention, as bytes or as a value to write.
+    """A record header, given as bytes or as a value to write, that violates its convention.
 
     >>> print(RecordHeaderError("an int has 4 bytes, got 3", key="retries", convention="kip-1308"))
     record header 'retries' does not fit kip-1308: an int has 4 bytes, got 3
@@ -294,7 +295,7 @@ class StorageError(FlexwireError):
 
 
 class JavaError(FlexwireError):
-    """No Java was found that Spark can use, or only a Java that is too old."""
+    """No Java that Spark can use was found, or only one that is too old."""
 
 
 class AnalysisError(FlexwireError):
@@ -306,7 +307,7 @@ class TapError(FlexwireError):
 
 
 class TlsError(FlexwireError):
-    """A certificate, key or authority file with which TLS cannot start, with the reason."""
+    """A certificate, key or authority file that prevents TLS from starting, with the reason."""
 
 
 class CallError(FlexwireError):
@@ -316,7 +317,7 @@ class CallError(FlexwireError):
 class ConnectionEndedError(CallError):
     """A broker that ended the connection before its answer was complete.
 
-    ``held`` is the number of received bytes of the answer.
+    ``held`` is the number of bytes of the answer that were received.
     """
 
     _keywords = ("held",)
@@ -358,7 +359,7 @@ class LoginError(CallError):
 
 
 class WriteRefusedError(FlexwireError):
-    """A request that may change something on a broker, without the caller's permission."""
+    """A request that may change something on a broker, and that the caller did not permit."""
 
 
 class ConformanceJournalError(FlexwireError):

@@ -1,7 +1,7 @@
 """Optional packages: the extra that installs each package, and the error for missing packages.
 
 An optional package is imported inside `needed_by`. If every module of a flexwire package needs an
-optional package, the flexwire package first calls `require`. If only a part of a module needs an
+optional package, the flexwire package first calls `require`. If only part of a module needs an
 optional package, the module uses `import_optional`. In all other cases, the command line uses
 `missing_extra` to create an error from the name of the missing module.
 """
@@ -97,7 +97,7 @@ class MissingModule:
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
-            # Python itself requests such attributes, to show or copy the object.
+            # Python itself requests such attributes in order to show or copy the object.
             raise AttributeError(name)
         raise MissingExtraError(*self._given)
 

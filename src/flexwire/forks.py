@@ -21,9 +21,9 @@ def lock_over_forks() -> AbstractContextManager[bool]:
     """Return a reentrant lock. A fork waits for the lock, so the lock is free in the new process.
 
     The data that the lock guards is then consistent in both processes. Create one lock per module,
-    when the module is imported, because the lock is never removed. A fork acquires all of these
-    locks, in no particular order. A thread must therefore not request one of these locks while it
-    holds another of them.
+    when the module is imported, because the lock is never removed. A fork acquires all these locks,
+    in no particular order. A thread must therefore not request one of these locks while it holds
+    another of them.
     """
     lock = RLock()
     # Windows does not support forks.

@@ -1,4 +1,4 @@
-"""The kinds of input files: captures, log segments, and logs of brokers.
+"""The kinds of input files: captures, log segments, and broker logs.
 
 Only this module recognizes these kinds: by name, by content, and by the first bytes of standard
 input.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LOOKED_AT: Final = 1 << 12
 """The number of bytes at the start of an input that are enough to recognize its kind."""
 INPUTS: Final = f"{CAPTURES}, {BROKER_LOG_NAMES}, or {LOG_NAMES}"
-"""A description of the names of inputs, for error messages."""
+"""A description of input names, for error messages."""
 # The magic number of a batch or a message set, at most 2, is at this position.
 _MAGIC, _NEWEST_MAGIC = 16, 2
 
@@ -41,7 +41,7 @@ class AnalysisFileKind(Enum):
 
 
 class Inputs(NamedTuple):
-    """The files below the given paths: captures, files of topic logs, and request logs."""
+    """The files below the given paths: captures, topic log files, and request logs."""
 
     captures: list[InputFile]
     logs: list[InputFile]
@@ -49,7 +49,7 @@ class Inputs(NamedTuple):
 
 
 def kind_by_name(name: str) -> AnalysisFileKind | None:
-    """Return the kind of a file with this name, or None if the name does not show the kind.
+    """Return the kind of a file with this name, or None if the name does not indicate the kind.
 
     >>> kind_by_name("tap-1.pcapng.gz"), kind_by_name("notes.txt")
     (<AnalysisFileKind.CAPTURE: 'a capture'>, None)
@@ -99,8 +99,8 @@ def input_sources(paths: Iterable[str | Path]) -> Inputs:
 
     If log segments are given, the files next to them are read too.
 
-    The name of a file determines its kind, or else the content does. A path to a file may have any
-    name. In a directory, files whose names do not indicate a type are skipped. Raises
+    The name of a file determines its kind. If the name does not, the content does. A path to a file
+    may have any name. In a directory, files whose names do not indicate a type are skipped. Raises
     `CaptureError` for captures together with request logs, because a request in both would be
     counted twice.
     """

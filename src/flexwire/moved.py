@@ -261,7 +261,7 @@ _ROOMS: Final = (
 
 
 class _Finder:
-    """Find modules by their old paths."""
+    """Find modules under their old paths."""
 
     def find_spec(
         self,
@@ -280,7 +280,7 @@ class _Finder:
         room = next((name for name in _ROOMS if fullname.startswith(f"{name}.")), None)
         if room is None:
             return None
-        # Otherwise the module would be found in the new package, and loaded a second time under
+        # Otherwise the module would be found in the new package and loaded a second time under
         # another name.
         raise ModuleNotFoundError(
             f"{fullname} has moved: the package {room} is now {MOVED[room]}", name=fullname

@@ -1,4 +1,4 @@
-"""The parties in captured traffic, and the terms in which an audit judges the parties.
+"""The parties in captured traffic, and the terms in which an audit judges them.
 
 `flexwire.protocol.audit` uses these classes for its verdicts, and the facts of a report contain
 them. Neither package depends on the other, so this module contains their shared definitions.
@@ -22,7 +22,7 @@ AuditVerdict = Literal[
     "nothing seen against it",
     "not judged",
 ]
-"""The effects of a release on a party, the most serious first.
+"""The possible effects of a release on a party, the most serious first.
 
 The verdict "will do nothing" means that the release accepts the setting and ignores it. "not
 judged" is the verdict on every broker and controller.

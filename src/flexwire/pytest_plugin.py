@@ -1,10 +1,10 @@
-"""A pytest fixture: a tap in front of any broker, which returns the frames that were sent.
+"""A pytest fixture that puts a tap in front of any broker and returns the frames that were sent.
 
 To use it, write ``pytest_plugins = ["flexwire.pytest_plugin"]`` in a ``conftest.py``. The tap runs
-in a separate thread, so tests may block or be coroutines, and clients may be other processes. The
-plug-in needs no extra. The plug-in is not an entry point, because pytest would then rewrite each
-module of flexwire that a test imports. Source: https://docs.pytest.org, "Requiring/Loading plugins
-in a test module".
+in a separate thread, so tests may block or be coroutines, and clients may run in other processes.
+The plug-in needs no extra. The plug-in is not an entry point, because pytest would then rewrite
+each module of flexwire that a test imports. Source: https://docs.pytest.org, "Requiring/Loading
+plugins in a test module".
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class RunningTap:
 
     @property
     def faults_done(self) -> dict[str, int]:
-        """The number of times that each fault was applied, by its text."""
+        """The number of times that each fault was applied, by the fault's text."""
         return {} if self._tap.faults is None else dict(self._tap.faults.done)
 
     def frames(
@@ -145,7 +145,7 @@ class RunningTap:
         frames, for at most ``timeout`` seconds. Each call reads the complete capture.
 
         Raises `ArgumentError` for an API that is in no release, and `TapError` if too few frames
-        arrive in this time.
+        arrive within this time.
         """
         from flexwire.errors import TapError  # noqa: PLC0415 - pytest loads this plug-in in every run
 
@@ -213,7 +213,7 @@ def kafka_tap(tmp_path: Path) -> Iterator[Callable[..., RunningTap]]:
     The first argument is an address of the cluster. For TLS, the address begins with ``ssl://``.
     ``pretend="4.4"`` rehearses that release (docs/rehearse.md). To make requests fail, use
     `RunningTap.fault`. The other options are the fields of `flexwire.tap.config.TapConfig`.
-    Captures are below ``tmp_path``, and all taps stop at the end of the test.
+    Captures are stored below ``tmp_path``, and all taps stop at the end of the test.
     """
     with ExitStack() as running:
         count = 0

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for messages, to test code that reads or writes the protocol.
+"""Hypothesis strategies for messages, for testing code that reads or writes the protocol.
 
 The module needs the extra ``testing``. The sources are https://hypothesis.readthedocs.io, and the
 specs of the catalog or your own (`flexwire.load_specs`).
@@ -94,7 +94,7 @@ def _examples(
 
 
 class _Values:
-    """Strategies for the values of types. ``classes`` are the structures of a message, by name."""
+    """Strategies for the values of types. ``classes`` holds a message's structures, by name."""
 
     def __init__(self, classes: Mapping[str, Any], *, unknown_tags: bool) -> None:
         self._classes = classes

@@ -21,8 +21,9 @@ _GRAMMAR = re.compile(rf"{_NUMBER}(?:(\+)|-{_NUMBER})?")
 class Versions:
     """A set of message versions: a range in the notation of specs ("3", "0-4", "2+" or "none").
 
-    Only a union can have holes. Such a set is written as "0-2,16", and contains the versions of a
-    message in all releases. ``holes`` are the missing ranges, as (first, last), in ascending order.
+    Only a union can have holes. Such a set is written as "0-2,16", and represents the versions of a
+    message in all releases. ``holes`` lists the missing ranges, as (first, last), in ascending
+    order.
 
     >>> Versions.parse("0-4") & Versions.parse("2+")
     Versions('2-4')

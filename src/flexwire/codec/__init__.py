@@ -2,7 +2,7 @@
 
 A message has one class for all its versions. The version is an argument of every method that reads
 or writes. `source`, `decoder_source` and `encoder_source` generate Python source for a version when
-that version is used often enough. The schema of this source is the one that `flexwire.schema`
+that version is used often enough. This source is generated from the schema that `flexwire.schema`
 resolves. Generated source handles ordinary input only. If generated source or a kernel refuses
 bytes, `flexwire.wire` reads these bytes again and raises the error. `message` contains the public
 class, `structs` builds the classes, and `definition` contains a message's codecs by version, which
@@ -15,8 +15,8 @@ Laws of this package:
   generated source has refused valid input. Reason: there must be only one set of errors. Test:
   `tests/codec/test_executors.py`.
 - Generated source is formatted as ruff would format it, and each name in the source has only one
-  meaning. List a new helper in `runtime.__all__`, and a new local in `source.py`. Reason: a
-  debugger steps through this source. Tests: `tests/codec/test_golden.py`,
+  meaning. List a new helper in `runtime.__all__`, and a new local variable in `source.py`. Reason:
+  a debugger steps through this source. Tests: `tests/codec/test_golden.py`,
   `tests/codec/test_generated_source.py`.
 - No code follows a value deeper than its type. Reason: a list may contain itself. Test:
   `tests/codec/test_values_without_end.py`.

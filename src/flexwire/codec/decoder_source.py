@@ -82,7 +82,7 @@ class _DecoderEmitter(Emitter):
             self.line("return items, position")
 
     def _body(self, schema: Schema) -> None:
-        """Write the code that reads all fields of a structure into their locals."""
+        """Write the code that reads all fields of a structure into local variables."""
         if schema.tags_lead:
             self._tagged_fields(schema)
         values = [(field.type, self.names.local(field.attribute)) for field in schema.inline]

@@ -41,7 +41,7 @@ _EACH = 100
 
 
 class FirstUseWork:
-    """The work that was done for each version of a message without generated code."""
+    """The work that was done without generated code, for each version of a message."""
 
     def __init__(self) -> None:
         self._done: dict[Key, int] = {}

@@ -235,8 +235,8 @@ class _FilledValues:
             return encode_batch([Record(0, 0, b"key", b"value")])
         if isinstance(kind, String | Bytes):
             return field.json_name if isinstance(kind, String) else field.json_name.encode()
-        # The value fits an int8. Adding or removing a field does not change the number of another
-        # field.
+        # The value fits into an int8. Adding or removing a field does not change the number of
+        # another field.
         number = 1 + zlib.crc32(field.json_name.encode()) % 126
         number += field.default == number
         if isinstance(kind, Uuid):

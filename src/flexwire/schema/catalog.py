@@ -2,8 +2,8 @@
 
 `index.json` lists the messages, the releases that contain them, and the spec of a message for each
 version. Each message has a file with its specs as KIP-482 JSON, the newest first. This file is
-read when the message is first needed. A process has one catalog: the bundled catalog, the catalog
-in the directory ``FLEXWIRE_CATALOG``, or the catalog that `use_catalog` selected.
+read when the message is first needed. Each process uses one catalog: the bundled catalog, the
+catalog in the directory ``FLEXWIRE_CATALOG``, or the catalog that `use_catalog` selected.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class CatalogEntry:
 
     @cached_property
     def _revisions(self) -> dict[str, list[tuple[Versions, int]]]:
-        """For each release, oldest first: ranges of versions, each with the number of its spec."""
+        """For each release, oldest first: the version ranges, each with the number of its spec."""
         place = {release: number for number, release in enumerate(self._catalog.releases)}
         revisions: dict[int, list[tuple[Versions, int]]] = {}
         for number, runs in enumerate(self._serves):
@@ -318,7 +318,7 @@ class CatalogEntry:
 
 INDEX = "index.json"
 VARIABLE = "FLEXWIRE_CATALOG"
-"""The environment variable with the directory of your own catalog."""
+"""The environment variable that contains the directory of your own catalog."""
 
 
 class _Cached(Protocol):

@@ -180,7 +180,7 @@ class _Resolver:
         tag = field.tag if presence is Presence.TAGGED else None
         ignorable = field.ignorable
         if presence is Presence.TAGGED and not self.has_tags:
-            # The version has the field, so its value must not be lost, even if the field is
+            # The version has the field, so the field's value must not be lost, even if the field is
             # ignorable.
             presence, ignorable = Presence.ABSENT, False
         nullable = self.version in field.nullable_versions

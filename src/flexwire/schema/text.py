@@ -51,7 +51,7 @@ class JsonArray:
 
 @dataclass(slots=True)
 class JsonMember:
-    """A key of an object with its value. ``offset`` is the place of the key."""
+    """A key of an object, with its value. ``offset`` is the place of the key."""
 
     offset: int
     value: Node

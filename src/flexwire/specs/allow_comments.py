@@ -106,7 +106,7 @@ class AllowedFindings:
         return True
 
     def unused(self) -> list[AllowComment]:
-        """Return the comments that allowed nothing.
+        """Return the comments that allowed no finding.
 
         If two equal comments allow a finding, only the second is returned.
         """

@@ -81,7 +81,7 @@ Level = Literal["error", "warning", "note"]
 
 
 class RuleInfo(Protocol):
-    """The properties of a rule that a format shows in addition to its id."""
+    """The properties of a rule that a format shows in addition to the rule's id."""
 
     @property
     def category(self) -> Enum:

@@ -103,5 +103,5 @@ def TagSection(fields: Mapping[int, Field] | None = None) -> Field:  # noqa: N80
 def TaggedFieldsSection(  # noqa: N802 - a class name in KIP-482
     fields: Mapping[int, Field] | None = None, form: TagForm = TagForm.SECTION
 ) -> Field:
-    """The field of type `TaggedFields` at the end of a structure, which may be missing."""
+    """The field of type `TaggedFields` at the end of a structure. The field may be missing."""
     return Field(TAGGED_FIELDS, TaggedFields(fields, form), default={})

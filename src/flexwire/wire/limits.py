@@ -34,7 +34,7 @@ LONGEST_STRING: Final = INT16_MAX
 strings.
 """
 LONGEST: Final = INT32_MAX
-"""The largest number of bytes in bytes and records, and of elements in an array."""
+"""The largest number of bytes in a value of type bytes or records, and of elements in an array."""
 
 HIGHEST_TAG: Final = INT32_MAX
 """The highest tag in a tag section. An unsigned varint could hold twice this number."""
@@ -51,6 +51,6 @@ VARLONG_BYTES: Final = -(-VARLONG_BITS // GROUP_BITS)
 """The largest number of bytes in a varint and in a varlong."""
 
 FIRST_MILLISECOND: Final = -62_135_596_800_000
-"""The start of the year 1, in ms since 1970. Python and Spark have no earlier times."""
+"""The start of the year 1, in ms since 1970. Python and Spark cannot represent earlier times."""
 LAST_MILLISECOND: Final = 253_402_300_799_999
-"""The end of the year 9999, in ms since 1970. Python and Spark have no later years."""
+"""The end of the year 9999, in ms since 1970. Python and Spark cannot represent later years."""

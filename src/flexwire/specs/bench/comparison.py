@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ByteExample:
-    """A message in one version in which every field is set: its bytes, and their meaning.
+    """A message in one version, with every field set: its bytes, and their meaning.
 
     ``default_size`` is the number of bytes if every field has its default.
     """

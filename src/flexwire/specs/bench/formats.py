@@ -1,4 +1,4 @@
-"""Print a comparison: Markdown for a review, one HTML page with the bytes, and JSON."""
+"""Print a comparison as Markdown for a review, as an HTML page with the bytes, or as JSON."""
 
 from __future__ import annotations
 

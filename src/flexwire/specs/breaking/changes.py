@@ -180,7 +180,7 @@ def _by_key(old: Editions, new: Editions) -> Iterator[tuple[str, Edition | None]
 
 
 class _Scope:
-    """The places whose messages the new side must contain, except for removed messages.
+    """The places whose messages the new side should contain. A missing message counts as removed.
 
     Directories have different names in different places, so they are recognized by their content.
     Two directories correspond if they have a message in common, or the same path relative to the

@@ -127,7 +127,7 @@ def _measure_rows(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _layout(message: str, version: int | None, encoding: Encoding) -> int | None:
-    """Return a key that is equal for encodings with the same layout of a version."""
+    """Return a key that is equal for all encodings in which a version has the same layout."""
     try:
         return None if version is None else id(schemas_of(message).schema(version, encoding))
     except FlexwireError:
@@ -146,7 +146,7 @@ def _body_sizes(
 def _header_sizes(
     message: str, rows: pa.RecordBatch, versions: pa.Array, encoding: Encoding
 ) -> pa.Int64Array:
-    """Return the sizes of the headers, with the four bytes of the frame's length."""
+    """Return the sizes of the headers, including the four bytes of the frame's length."""
     kind = catalog().entry(message).type
     header = message_type(HEADER_NAMES[kind])
     fields = [_header_field(field, rows) for field in header]
@@ -309,7 +309,7 @@ def _tagged_sizes(
 
 
 def _any_set(body: pa.StructArray, codes: tuple[tuple[str, ...], ...]) -> pa.BooleanArray:
-    """Return for each row whether one of the codes is not 0. A row without a code is null."""
+    """Return, for each row, whether any of the codes is not 0. A row without a code is null."""
     seen, is_set = np.zeros(len(body), bool), np.zeros(len(body), bool)
     for steps in codes:
         values, rows = body, np.arange(len(body))

@@ -78,7 +78,7 @@ CSV_COLUMNS = (
 
 
 def sorted_rows(meter: CostMeter) -> list[MessageCost]:
-    """Return the rows that have messages, the largest saving first."""
+    """Return the rows that count messages, the largest saving first."""
     rows = (row for row in meter.rows.values() if row.messages)
     return sorted(rows, key=lambda row: (-row.whole.saved, row.name, row.version))
 
@@ -216,7 +216,7 @@ _LEAST_WIDTH = 12
 
 
 def to_text(meter: CostMeter, question: str, *, width: int, whole: bool) -> str:
-    """Return the tables. ``width`` is the terminal's width, and ``whole`` shows every line.
+    """Return the tables. ``width`` is the terminal's width. With ``whole``, every line is shown.
 
     A name that is too long is shortened in the middle.
     """

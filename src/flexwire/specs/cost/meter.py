@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 DIFFERENT_REASONS = 1000
 """The number of different reasons that are counted separately, because malicious traffic could
-contain any number.
+cause any number of them.
 """
 
 _FURTHER = ("further reasons", "")
@@ -77,7 +77,7 @@ class ComparisonSide:
 
 @dataclass(slots=True)
 class SizePair:
-    """The sizes of the same part on both sides, with one size of each side for every message."""
+    """The sizes of the same part on both sides: for every message, one size on each side."""
 
     old: Sizes = field(default_factory=Sizes)
     new: Sizes = field(default_factory=Sizes)
@@ -90,7 +90,7 @@ class SizePair:
 
 @dataclass(slots=True)
 class MessageCost:
-    """The cost of the messages of one name and version. ``whole`` is the header and the body.
+    """The cost of the messages of one name and version. ``whole`` covers header and body.
 
     ``api`` is the message's API, or None if the message is neither a request nor a response.
     ``fields`` contains the fields of the body by path. Their totals add up to the total of
@@ -142,7 +142,8 @@ class MessageCost:
 
 @dataclass(slots=True)
 class UncomparedCount:
-    """Messages or bytes that were not compared for one reason. ``example`` is the first error."""
+    """Messages or bytes that were not compared, all for one reason. ``example`` is the first error.
+    """
 
     times: int = 0
     bytes: int = 0
@@ -192,8 +193,8 @@ class _CostPlan:
 class CostMeter:
     """Measure messages on two sides. The results are in `rows` and `uncompared`.
 
-    Memory grows with the number of different messages, fields and sizes, but not with the number of
-    messages.
+    Memory use grows with the number of different messages, fields and sizes, but not with the
+    number of messages.
     """
 
     def __init__(

@@ -72,7 +72,7 @@ class NewlyTaggedField:
 
 @dataclass(slots=True)
 class Share:
-    """The use of a newly tagged field: its values, the number of set values, and their bytes."""
+    """The use of a newly tagged field: the numbers of values and of set values, and the bytes."""
 
     field: NewlyTaggedField
     values: int = 0

@@ -137,7 +137,7 @@ class GuideMessage:
 
 
 def bundled_messages(bundled: Catalog) -> list[GuideMessage]:
-    """Return every message of the catalog, with the newest layout of each of its versions."""
+    """Return every message of the catalog, with the newest layout of each version."""
     messages = []
     for entry in map(bundled.entry, bundled.names()):
         by_version = {number: entry.spec(number) for number in entry.versions}

@@ -35,7 +35,7 @@ class ConfigError(FlexwireError):
 class Ruleset:
     """The rules of one command.
 
-    A configuration table with the name of the command configures the rules.
+    The rules are configured in a table that has the name of the command.
     """
 
     table: str
@@ -93,7 +93,7 @@ def find_config(start: Path) -> Path | None:
 
 
 def read_config(path: Path, of: Ruleset = LINT) -> Config:
-    """Read ``[lint]`` of `flexwire.toml`, or ``[tool.flexwire.lint]`` of `pyproject.toml`.
+    """Read ``[lint]`` in `flexwire.toml`, or ``[tool.flexwire.lint]`` in `pyproject.toml`.
 
     For another set of rules, the function reads the table of that set. Raises `ConfigError`. For an
     unknown name, the error suggests the nearest known name.
@@ -131,7 +131,7 @@ def choose(
 
 
 def rules_named(name: str, where: str = "", of: Ruleset = LINT) -> frozenset[str]:
-    """Return the ids of the rules of a category, of one rule, of "ALL" or of "DEFAULT"."""
+    """Return the ids of the rules that a name selects: a category, a rule, "ALL" or "DEFAULT"."""
     if name == DEFAULT:
         return of.defaults()
     all_rules = of.rules()

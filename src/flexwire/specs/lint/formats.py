@@ -59,7 +59,7 @@ def _finding_lines(finding: Finding, width: int | None, *, colour: bool) -> Iter
 
 
 def _excerpt(finding: Finding, width: int, *, colour: bool) -> Iterator[str]:
-    """Yield the line, and a line of marks under the word or text at the column."""
+    """Yield the line, and a line that marks the word or text at the column."""
     number = str(finding.line)
     text, at = window(finding.excerpt, finding.excerpt_column, width - len(number) - 5)
     token = _TOKEN.match(text, at - 1)
@@ -146,7 +146,7 @@ def to_junit(report: Report) -> str:
 
 
 def to_sarif(report: Report) -> str:
-    """Return one run, with the pages of the rules that were broken."""
+    """Return one run, with the pages of the rules that were violated."""
     broken = sorted({finding.rule for finding in report.findings})
     run = {
         "tool": {

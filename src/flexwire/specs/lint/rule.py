@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Category(Enum):
-    """The consequence of a broken rule."""
+    """The consequence of violating a rule."""
 
     SYNTAX = "the text cannot be read as a message spec"
     GENERATOR = "Kafka's generator rejects the spec"

@@ -9,7 +9,7 @@ Instead:
 
     { "name": "TopicId", "type": "uuid", "versions": "0+", "about": "The unique topic id." }
 
-Source: flexwire; the protocol guide shows these texts.
+Source: flexwire; the protocol guide shows these descriptions.
 """
 
 from __future__ import annotations

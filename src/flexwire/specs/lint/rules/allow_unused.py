@@ -1,4 +1,4 @@
-"""A comment allows a rule that reports no finding there.
+"""A comment allows findings of a rule that reports none there.
 
 The comment is left over, or is on the wrong line. A comment after other text applies to its own
 line. A comment alone on its line applies to the next line that contains more than comments. This

@@ -24,7 +24,7 @@ Instead:
       ] }
 
 Source: flexwire. Kafka's generator does not check this, and StreamsGroupDescribeResponse.json in
-4.1 has an unused structure.
+4.1 contains an unused structure.
 """
 
 from __future__ import annotations

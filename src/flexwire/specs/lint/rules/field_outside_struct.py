@@ -1,6 +1,7 @@
 """A field has versions in which its structure does not exist.
 
-These versions do not contain the field. Its range therefore misleads people who read the spec.
+These versions do not contain the field. The field's range therefore misleads people who read the
+spec.
 
 Flagged:
 

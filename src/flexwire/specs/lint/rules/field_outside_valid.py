@@ -15,8 +15,8 @@ Instead:
     { "name": "FooRequest", "type": "request", "apiKey": 1, "validVersions": "2-3",
       "flexibleVersions": "2+", "fields": [] }
 
-Source: flexwire; Kafka's ShareFetchRequest.json has a field of version 0, although that version was
-removed. `FIELD_ABOVE_VALID` reports fields that begin above the valid versions.
+Source: flexwire; Kafka's ShareFetchRequest.json contains a field of version 0, although that
+version was removed. `FIELD_ABOVE_VALID` reports fields that begin above the valid versions.
 """
 
 from __future__ import annotations

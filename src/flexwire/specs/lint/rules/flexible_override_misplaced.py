@@ -1,4 +1,4 @@
-"""A field that is neither string nor bytes has its own `flexibleVersions`.
+"""A field that is neither a string nor bytes has its own `flexibleVersions`.
 
 Only lengths can be compact. Kafka needs this key for one field, the request header's ClientId. A
 broker must be able to read that field in versions that the broker does not know.

@@ -1,7 +1,7 @@
 """A message uses a header version that the header's own spec does not define.
 
-A request needs a version of RequestHeader.json, and a response a version of ResponseHeader.json.
-The rule applies if the header's spec is in the same directory.
+A request needs a version that RequestHeader.json defines, and a response needs one that
+ResponseHeader.json defines. The rule applies if the header's spec is in the same directory.
 
 Flagged:
 

@@ -12,7 +12,7 @@ Instead:
 
     { "name": "Id", "type": "int64", "versions": "0+", "about": "The id." }
 
-Source: flexwire; DescribeTopicPartitionsRequest.json of 3.8 has "versions" twice.
+Source: flexwire; DescribeTopicPartitionsRequest.json of 3.8 contains "versions" twice.
 """
 
 from __future__ import annotations

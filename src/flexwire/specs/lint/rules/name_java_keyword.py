@@ -1,6 +1,6 @@
 """A field's name is a reserved word of Java.
 
-Kafka's Java class has a member of that name, beginning with a lowercase letter.
+In Kafka's Java class, the field becomes a member of that name, beginning with a lowercase letter.
 
 Flagged:
 

@@ -24,7 +24,8 @@ which may be used only in later versions; a field that later versions lack, beca
 value in another place; a field of a request, because the failure shows the client that the broker
 lacks the feature.
 
-Source: flexwire. Kafka 4.4.0 has 35 such fields in 22 responses, and its code checks the version.
+Source: flexwire. Kafka 4.4.0 contains 35 such fields in 22 responses, and its code checks the
+version.
 """
 
 from __future__ import annotations

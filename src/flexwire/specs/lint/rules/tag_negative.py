@@ -1,4 +1,4 @@
-"""A tag is below 0.
+"""A tag is negative.
 
 Tags are unsigned on the wire.
 

@@ -12,7 +12,8 @@ Instead:
     { "name": "RackId", "type": "string", "versions": "1+", "tag": 0, "taggedVersions": "1+" }
 
 Source: Kafka's generator, "specifies tagged versions that are not a subset of the flexible
-versions". If the field has its own flexible versions, the generator compares with these versions.
+versions". If the field has its own flexible versions, the generator compares the tagged versions
+with those.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ Instead:
       "validVersions": "0", "flexibleVersions": "0+", "fields": []
     }
 
-Source: Kafka's generator, FAIL_ON_TRAILING_TOKENS; DescribeProducersRequest.json of 2.8 has such
-text.
+Source: Kafka's generator, FAIL_ON_TRAILING_TOKENS; DescribeProducersRequest.json of 2.8 contains
+such text.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ Instead:
 
     { "name": "Id", "type": "int32", "versions": "0+" }
 
-Source: the options that Kafka's generator sets for Jackson; files above 1 MiB are not read here.
+Source: the options that Kafka's generator sets for Jackson; flexwire does not read files larger
+than 1 MiB.
 """
 
 from __future__ import annotations

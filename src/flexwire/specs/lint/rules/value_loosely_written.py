@@ -13,8 +13,8 @@ Instead:
     { "name": "RackId", "type": "string", "versions": "1+", "about": "The rack.",
       "tag": 0, "taggedVersions": "1+" }
 
-Source: flexwire; BrokerHeartbeatRequest.json has "tag": "0", and DeleteTopicsResponse.json
-"ignorable": "true".
+Source: flexwire; BrokerHeartbeatRequest.json contains "tag": "0", and DeleteTopicsResponse.json
+contains "ignorable": "true".
 """
 
 from __future__ import annotations

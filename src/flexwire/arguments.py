@@ -54,7 +54,7 @@ def to_int(value: object, name: str, *, least: int | None = None, bits: int = _I
     if number is None:
         raise refuse(name, "an int", value)
     if not low <= number < 1 << (bits - 1):
-        expected = f"an int of {bits} bits" if least is None else f"an int of at least {least}"
+        expected = f"a {bits}-bit int" if least is None else f"an int of at least {least}"
         raise refuse(name, expected, value)
     return number
 

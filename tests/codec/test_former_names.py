@@ -57,7 +57,7 @@ def vote(**changes: Any) -> dict[str, Any]:
 
 def test_both_names_of_one_field_are_an_error() -> None:
     made = message("VoteRequest")
-    told = "'candidateEpoch' is another release's name for 'replicaEpoch'; give only one"
+    told = "'candidateEpoch' is another release's name for 'replicaEpoch'; use only one"
     with pytest.raises(JsonFormError, match=told):
         made.from_json(vote(candidateEpoch=2), 0)
     assert made.from_json(vote(candidateEpoch=2, replicaEpoch=None), 0) == made.from_json(vote(), 0)

@@ -76,7 +76,7 @@ def test_all_that_is_missing_is_named_at_once() -> None:
         MadeUp.from_json(form, 0)
     reason = "missing, and mandatory in this version, as are offset, topics[0].leader"
     assert str(caught.value) == f"MadeUp v0 at flag: {reason}"
-    assert caught.value.__notes__ == ["pass defaults=True to fill in the defaults of the spec"]
+    assert caught.value.__notes__ == ["pass defaults=True to fill in the spec's defaults"]
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301 - ours
 
 

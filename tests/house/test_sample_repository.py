@@ -113,7 +113,7 @@ def test_a_change_that_breaks_fails_and_the_comment_says_what(checkout: Path) ->
     codes, printed, comment = review(checkout)
     assert codes == {"Lint": 0, "Breaking changes": 100, "Review": 0, "Comment": 0}, printed
     assert re.search(r"::error .*file=specs/PingRequest\.json.*FIELD_TYPE_CHANGED", printed)
-    assert "The change is breaking: 2 findings, compared with origin/main:specs." in comment
+    assert "The change is breaking, compared with origin/main:specs: 2 findings." in comment
 
 
 def test_the_sample_takes_the_action_of_this_repository() -> None:

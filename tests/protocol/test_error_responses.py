@@ -299,7 +299,7 @@ def test_a_request_that_has_no_such_response_says_why() -> None:
         error_response(message("DescribeLogDirsRequest")(topics=[]), 1, 6)
     with pytest.raises(ArgumentError, match=r"^request: expected a request, got 'FetchResponse'$"):
         error_response(message("FetchResponse")(), 12, 6)
-    with pytest.raises(ArgumentError, match="code: expected an int of 16 bits"):
+    with pytest.raises(ArgumentError, match="code: expected a 16-bit int"):
         error_response(message("HeartbeatRequest")(), 4, 1 << 15)
 
 

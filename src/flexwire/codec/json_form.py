@@ -195,7 +195,7 @@ def _renamed(obj: dict[str, Any], names: Mapping[str, str], path: list[str]) -> 
     for name in obj:
         if names.get(name) in obj:
             raise _error(
-                f"{name!r} is another release's name for {names[name]!r}; give only one name", path
+                f"{name!r} is another release's name for {names[name]!r}; use only one name", path
             )
     return {names.get(name, name): value for name, value in obj.items()}
 

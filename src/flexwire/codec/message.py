@@ -173,7 +173,7 @@ class Message(MessageStruct, gc=False):
                 plain = read_json(obj, schema, names, defaults=defaults)
         except CodecError as error:
             if isinstance(error, MissingFieldsError):
-                error.add_note("pass defaults=True to fill in the defaults of the spec")
+                error.add_note("pass defaults=True to fill in the spec's defaults")
             raise error.within(cls.entry.name, version) from None
         decoded = from_plain(plain, schema, cls.definition.classes)
         assert isinstance(decoded, cls)  # noqa: S101 - the definition belongs to this class

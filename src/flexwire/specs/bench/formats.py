@@ -42,9 +42,9 @@ def verdicts(comparison: SpecComparison) -> Iterator[tuple[bool, str]]:
     """Yield the answers to a reviewer's first questions, and whether each is bad news."""
     old, count = printable(comparison.old_name), len(comparison.breaking)
     if count:
-        yield True, f"The change is breaking: {plural(count, 'finding')}, compared with {old}."
+        yield True, f"The change is breaking, compared with {old}: {plural(count, 'finding')}."
     else:
-        yield False, f"No breaking change was found, compared with {old}."
+        yield False, f"Compared with {old}, no breaking change was found."
     if comparison.lint is None:
         yield False, "Lint did not run, because the catalog does not contain spec files."
     else:
@@ -219,7 +219,7 @@ def to_html(comparison: SpecComparison, costs: str = "") -> str:
         "releases": [*_release_runs(comparison)],
         "left_out": len(comparison.messages) - len(shown),
         "findings": [
-            ("breaking", f"What breaks, compared with {comparison.old_name}", comparison.breaking),
+            ("breaking", f"What breaks compared with {comparison.old_name}", comparison.breaking),
             ("lint", "New lint findings", comparison.lint or ()),
         ],
         "most_findings": _MOST_FINDINGS,

@@ -172,8 +172,8 @@ def own_messages(editions: Mapping[str, Edition]) -> list[GuideMessage]:
 def _numbers(spec: MessageSpec) -> tuple[int, ...]:
     if len(spec.valid_versions) > MOST_VERSIONS:
         reason = (
-            f"the message has more than {MOST_VERSIONS} versions, the limit for a guide, because a "
-            "guide compares all pairs of versions"
+            f"the message has more than {MOST_VERSIONS} versions, the limit for a guide, which "
+            "compares all pairs of versions"
         )
         raise SpecError(reason, source=spec.source or spec.name)
     return tuple(spec.valid_versions)

@@ -34,7 +34,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         if comment.verb == "allow" and comment.rule and not comment.reason:
             yield (
                 comment.at,
-                f"{comment.rule} is allowed without a reason; write the reason after the rule",
+                f"{comment.rule} is allowed without a reason; state the reason after the rule",
             )
 
 

@@ -44,7 +44,9 @@ def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str
         answered = response.spec.flexible_versions & valid
         if requested != answered:
             names = response.spec.name, request.spec.name
-            reason = f"{names[0]} is flexible in {answered}, but {names[1]} in {requested}"
+            reason = (
+                f"{names[0]} is flexible in {answered}, but {names[1]} is flexible in {requested}"
+            )
             yield response, response.at(None, "flexibleVersions"), reason
 
 

@@ -42,8 +42,8 @@ def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str
         requested, answered = request.spec.valid_versions, response.spec.valid_versions
         if requested != answered:
             reason = (
-                f"{response.spec.name} is valid in {answered}, but {request.spec.name} in "
-                f"{requested}"
+                f"{response.spec.name} is valid in {answered}, but {request.spec.name} is "
+                f"valid in {requested}"
             )
             yield response, response.at(None, "validVersions"), reason
 

@@ -125,7 +125,7 @@ def remedy(extra: str) -> str:
 
 
 class SpecError(FlexwireError):
-    """A message spec that cannot be read, with the place of the error.
+    """A message spec that cannot be read, with the position of the error.
 
     ``line`` and ``column`` are counted from 1, in characters.
 

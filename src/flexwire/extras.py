@@ -108,7 +108,7 @@ def needed_by(subject: str, extra: str) -> Iterator[None]:
 
     If two such blocks are nested, the outer block creates the error, because the requested function
     needs its complete extra. A missing module of flexwire itself has nothing to do with extras, so
-    the error for such a module does not change.
+    the error for such a module is not changed.
     """
     try:
         yield

@@ -65,7 +65,7 @@ def kind_by_bytes(head: bytes) -> AnalysisFileKind:
     """Return the kind of a file that begins with these bytes, compressed with gzip or not.
 
     ``head`` contains the first `LOOKED_AT` bytes, or the complete file. A file that is neither a
-    capture nor a log segment can only be the text of a broker's log.
+    capture nor a log segment can only be a broker's text log.
 
     >>> kind_by_bytes(bytes.fromhex("0a0d0d0a"))
     <AnalysisFileKind.CAPTURE: 'a capture'>

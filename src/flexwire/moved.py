@@ -243,8 +243,8 @@ RENAMED: Final[dict[str, dict[str, str]]] = {
 }
 """For each module, the new name of each old name, sorted by modules and old names.
 
-A class that the `__init__` of a package also exports has one entry for the package and one for its
-own module.
+A class that a package's `__init__` also exports has one entry for the package and one for the
+class's own module.
 """
 
 _ROOMS: Final = (

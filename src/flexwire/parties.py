@@ -54,7 +54,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Party:
-    """The sender of requests and its address. Facts that the traffic does not show are None.
+    """The sender of requests and its address. Facts that the traffic does not reveal are None.
 
     ``address`` is the host without the port, because a client changes its port with each
     connection. Request logs contain the principal, but captures do not.

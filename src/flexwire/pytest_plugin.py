@@ -40,9 +40,9 @@ _MOST_SECONDS: Final = 60
 class TappedFrame:
     """A request or response that passed through the tap. ``body`` is its message in ``version``.
 
-    ``name`` is "ProduceRequest" or "ProduceResponse". A response has the version of its request, or
-    0 if a broker answers ApiVersions in version 0 (KIP-511). ``client_id`` is None for a response,
-    and for a request without a client id.
+    ``name`` is "ProduceRequest" or "ProduceResponse". The version of a response is that of its
+    request, or 0 if a broker answers ApiVersions in version 0 (KIP-511). ``client_id`` is None for
+    a response, and for a request without a client id.
     """
 
     name: str

@@ -80,8 +80,8 @@ def weight_of(message: object) -> int:
 def functions_of(definition: Definition, version: int) -> Functions:
     """Return the functions that decode and encode a version, which use kernels if possible.
 
-    These functions have the same results and errors as the methods of the class. The functions are
-    created once for each version, and kept as long as the process runs. Raises
+    These functions return the same results and raise the same errors as the methods of the class.
+    The functions are created once for each version, and kept as long as the process runs. Raises
     `UnknownMessageError` for a version that is in no release.
     """
     functions = definition.functions.get(version)

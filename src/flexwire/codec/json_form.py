@@ -140,7 +140,7 @@ class _FormReader:
         return plain
 
     def missing_text(self) -> str:
-        """Return a text about the missing fields. The path in the error is that of the first
+        """Return a description of the missing fields. The path in the error is that of the first
         missing field.
         """
         reason = "missing, and mandatory in this version"

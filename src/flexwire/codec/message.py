@@ -122,7 +122,7 @@ class Message(MessageStruct, gc=False):
     def decoder(cls, version: int) -> Callable[[bytes], Self]:
         """Return the fastest function that decodes many messages of one version.
 
-        The function has the same results and errors as ``decode``.
+        The function returns the same results and raises the same errors as ``decode``.
         """
         return functions_of(cls.definition, to_version(version))[0]
 
@@ -130,7 +130,7 @@ class Message(MessageStruct, gc=False):
     def encoder(cls, version: int) -> Callable[[Self], bytes]:
         """Return the fastest function that encodes many messages of one version.
 
-        The function has the same results and errors as ``encode``.
+        The function returns the same results and raises the same errors as ``encode``.
         """
         return functions_of(cls.definition, to_version(version))[1]
 
@@ -199,7 +199,7 @@ def message(name: str, release: str | None = None) -> type[Message]:
 
 
 def message_of(spec: MessageSpec) -> type[Message]:
-    """Return the class for your own message spec. Equal specs have the same class.
+    """Return the class for your own message spec. Equal specs share a class.
 
     Raises `SpecError` for a spec from which no class can be made.
     """

@@ -69,7 +69,7 @@ class Refusal(Exception):  # noqa: N818 - the exception never leaves the codec, 
 def read_count(data: bytes, position: int) -> tuple[int, int]:
     """Return the unsigned varint at a position, and the position after it."""
     low = data[position]
-    # Nearly all of these varints have one or two bytes. A call would take longer than all of this
+    # Nearly all of these varints take one or two bytes. A call would take longer than all of this
     # code.
     if low < _MORE:
         return low, position + 1

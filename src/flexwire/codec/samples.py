@@ -74,13 +74,13 @@ def filled_message(
     *,
     unknown_tags: bool = False,
 ) -> M:
-    """Return a message in which each field of the version has a value that is not its default.
+    """Return a message in which each field of the version has a value other than its default.
 
-    Arrays have one element. A string is the name of its field, and a number depends only on that
+    Arrays contain one element. A string is the name of its field, and a number depends only on that
     name, so a field has the same value in every version. With ``unknown_tags``, each flexible
-    structure also has two tagged fields that are in no spec. One of these tagged fields is empty.
-    The other tagged field has the highest tag that Kafka's Java code writes, which is one below
-    the maximum.
+    structure also contains two tagged fields that are in no spec. One of these tagged fields is
+    empty. The other tagged field has the highest tag that Kafka's Java code writes, which is one
+    below the maximum.
 
     >>> from flexwire.codec import message
     >>> filled_message(message("HeartbeatRequest"), 4).to_json(4)["groupInstanceId"]

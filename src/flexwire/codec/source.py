@@ -199,7 +199,7 @@ class GeneratedModule:
         """Return whether a string fits on a line at the current indentation."""
         return len(_INDENT) * self._depth + len(text) <= LONGEST_LINE
 
-    # The methods below make names.
+    # The methods below create names.
 
     def use(self, name: str) -> str:
         """Import a name that generated source needs, and return the name."""
@@ -351,7 +351,7 @@ class Emitter(ABC):
     def emit_function(self, schema: Schema, *, many: bool) -> None:
         """Write the function for one structure, or for ``many`` structures in an array."""
 
-    # The methods below make names.
+    # The methods below create names.
 
     def function(self, name: str, *, many: bool = False) -> str:
         """Return the name of the function for a structure."""
@@ -375,7 +375,7 @@ class Emitter(ABC):
         """Write the statement that leaves the input to the reference executor."""
         self.line(f"raise {self.source.use('Refusal')}")
 
-    # The methods below make values.
+    # The methods below create values.
 
     def literal(self, value: Any) -> str:
         """Return an expression for a default: a literal, or the name of a constant."""

@@ -84,7 +84,7 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
         return message
 
     def replace(self, **changes: Any) -> Self:
-        """Return a copy in which the named fields have other values.
+        """Return a copy in which the named fields have new values.
 
         Values that are not replaced are shared with the original object, as with `copy.copy`.
         `copy.deepcopy` shares nothing. Raises `TypeError` for a name that is not a field.

@@ -1,7 +1,7 @@
 """The catalog of message specs: all messages of all final Kafka releases, or your own catalog.
 
 `index.json` lists the messages, the releases that contain them, and the spec of a message for each
-version. Each message has a file with its specs as KIP-482 JSON, the newest first. This file is
+version. For each message, a file contains its specs as KIP-482 JSON, the newest first. This file is
 read when the message is first needed. Each process uses one catalog: the bundled catalog, the
 catalog in the directory ``FLEXWIRE_CATALOG``, or the catalog that `use_catalog` selected.
 """
@@ -480,7 +480,7 @@ class Catalog:
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             names = [INDEX, *(f"{self.entry(name).module}/{name}.json" for name in self.names())]
             for name in names:
-                # With this earliest time of a zip file, equal files have equal bytes.
+                # With this time, the earliest in a zip file, equal files have equal bytes.
                 archive.writestr(
                     zipfile.ZipInfo(name), self.read(*name.split("/")), zipfile.ZIP_DEFLATED
                 )

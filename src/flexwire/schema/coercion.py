@@ -248,7 +248,7 @@ class Members:
 
 @lru_cache(maxsize=1024)
 def _versions(text: str) -> Versions:
-    # Every second field in specs has the range "0+".
+    # Half of the fields in specs have the range "0+".
     return Versions.parse(text)
 
 

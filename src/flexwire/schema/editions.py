@@ -47,7 +47,7 @@ class Edition:
     """A message, as a directory or a release contains it.
 
     ``by_version`` contains the specs for versions that ``spec`` does not describe. (The bundled
-    catalog stores differences, and not a file for each release.) ``top`` is the place where the
+    catalog stores differences, and not a file for each release.) ``top`` is the place at which the
     spec begins in its text, after the comments. ``path`` is the name of the message's file in the
     configuration, and ``place`` is where the message was found. ``own_text`` is false for an older
     release of the catalog: the values of ``ignorable`` and ``latestVersionUnstable`` are from a

@@ -173,8 +173,8 @@ class History:
     def _headers(self, newest: MessageSpec) -> HeaderVersions | None:
         """Return the header versions that do not follow from the flexible versions.
 
-        Each version has the header in the spec that is used for it by default. A version that is in
-        no release has the header that follows from the newest spec.
+        For each version, the header version comes from the spec that is used for it by default. For
+        a version that is in no release, it follows from the newest spec.
         """
         derived = header_versions(newest.type, newest.api_key, newest.flexible_versions)
         highest = self.versions[-1] + 1
@@ -202,7 +202,7 @@ def _only(read: Collection[str], layouts: Iterable[set[str]]) -> bool:
 
 
 def _runs(serves: dict[str, list[int]], releases: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Join neighboring releases that have the same versions, as (first, last, versions)."""
+    """Combine neighboring releases that have the same versions, as (first, last, versions)."""
     runs: list[tuple[str, str, str]] = []
     open_runs: dict[Versions, tuple[str, str]] = {}
     for release in releases:

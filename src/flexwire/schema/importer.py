@@ -153,7 +153,7 @@ def _read(
         spec = parse_spec(source.text().text, source.name)
         files += 1
         specs = releases.setdefault(named, _Release()).specs.setdefault(source.module, [])
-        # A spec without versions means that the message has been removed.
+        # If a spec has no versions, the message has been removed.
         if spec.valid_versions:
             specs.append(spec)
     return releases, files
@@ -182,7 +182,7 @@ def _index(releases: dict[str, list[str]], messages: list[History]) -> str:
 
 
 def _write(out: Path, texts: dict[str, str]) -> None:
-    """Write the files to ``out``. Files that already have the right content are not touched."""
+    """Write the files to ``out``. Files whose content is already right are not touched."""
     stale = _former_files(out) - set(texts)
     changed = {name: text.encode() for name, text in texts.items()}
     for name, data in [*changed.items()]:

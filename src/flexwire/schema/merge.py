@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class MergedField:
-    """A field of a structure, with its descriptions in all specs that have it, the newest first.
+    """A field of a structure, with its descriptions from all specs that contain it, newest first.
 
     ``mentions`` contains the description in each spec, with the versions for which the spec is
     used. ``highest`` is the message's highest version.

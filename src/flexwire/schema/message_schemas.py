@@ -53,7 +53,7 @@ class SpecSource(Protocol):
 
     @property
     def releases(self) -> Mapping[str, Versions]:
-        """The valid versions in each release that has the message."""
+        """The valid versions in each release that contains the message."""
 
     def spec(self, version: int, release: str | None = None) -> MessageSpec:
         """Return the spec for the version."""
@@ -142,7 +142,7 @@ class MessageSchemas:
     def specs(self) -> tuple[ServedSpec, ...]:
         """The specs that are used for versions, each with its versions, the newest first.
 
-        Raises `UnknownMessageError` if the release does not have the message.
+        Raises `UnknownMessageError` if the release does not contain the message.
         """
         if self.release is None:
             return self.entry.specs()

@@ -76,7 +76,7 @@ class SpecVersion:
 class FieldPair:
     """A field that both specs have.
 
-    One side may be None. If a spec does not have the field at all, its side is None.
+    One side may be None. If a spec does not contain the field at all, the spec's side is None.
     """
 
     old: StructureMember | None
@@ -153,7 +153,7 @@ class StructurePair:
         if len(old) != len(new):
             return {}
         # If both sides have a name in this version, the name means the same field, wherever this
-        # field is. If the other side has the name only in other versions, this proves nothing.
+        # field is. If the other side has the name only in other versions, that proves nothing.
         old_names, new_names = (
             {member.name for member in side if member.is_there} for side in self._sides
         )
@@ -194,8 +194,8 @@ class StructurePair:
 def structure_pairs(old: SpecVersion, new: SpecVersion) -> Iterator[StructurePair]:
     """Yield every structure that both specs have: first the message, then from the outside inwards.
 
-    If several fields have the same structure, it is yielded only at the first of them. Otherwise a
-    spec could double the number of structures at every level.
+    If several fields have the same structure, the structure is yielded only at the first of them.
+    Otherwise a spec could double the number of structures at every level.
     """
     seen: set[tuple[str, str]] = set()
     pending = [("", FIRST, old.schema, new.schema)]
@@ -252,7 +252,7 @@ def former_names(schema: Schema, others: Iterable[Schema]) -> dict[str, dict[str
 def _pairs(left: Type, right: Type) -> list[Paired] | None:
     """Return the pairs of fields with the same bytes, or None if the bytes differ.
 
-    Each pair has the structure of the first type that contains the field.
+    Each pair includes the structure of the first type that contains the field.
     """
     pairs: list[Paired] = []
     # Structures may share inner structures, so there can be far more places than structures.

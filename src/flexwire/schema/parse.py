@@ -150,8 +150,8 @@ class _Parser:
     def message_flexible(self, members: Members, valid: Versions) -> Versions:
         if self.mode == "draft":
             return members.versions("versionsWithOptional", Versions.NONE)
-        # A message without valid versions was removed by a release. The spec of such a message has
-        # no other keys.
+        # A message without valid versions was removed by a release. The spec of such a message
+        # contains no other keys.
         if self.mode != "legacy" and valid and "flexibleVersions" not in members:
             reason = "the spec has no 'flexibleVersions'; write '0+' in a new spec"
             members.refuse("FLEXIBLE_VERSIONS_MISSING", reason, "flexibleVersions")
@@ -195,7 +195,7 @@ class _Parser:
             self.text.refuse("STRUCT_REPEATED", reason, members.position)
 
     def fields(self, members: Members, owner: str) -> tuple[FieldSpec, ...]:
-        # Only the draft has this key. A structure begins with its optional fields.
+        # Only the draft uses this key. A structure begins with its optional fields.
         optional = tuple(
             self.field(node, optional=True) for node in members.items("optionalFields")
         )
@@ -312,7 +312,7 @@ class _Parser:
         return nullable
 
     def override(self, members: Members) -> Versions | None:
-        # A text of blanks is an error here. Only an empty string counts as absent.
+        # A string of blanks is an error here. Only an empty string counts as absent.
         if not members.string("flexibleVersions"):
             return None
         return members.versions("flexibleVersions")

@@ -38,7 +38,7 @@ def union(specs: Iterable[ServedSpec]) -> Fields:
     """Return the fields of a message and its structures, by structure name and attribute.
 
     The message comes first. Fields are in the order of the first spec, followed by the fields that
-    are only in later specs. Each field has its descriptions from all specs that contain the field,
+    are only in later specs. Each field comes with its descriptions from all specs that contain it,
     in the order of the specs. If the newest spec is first, the first description determines the
     default.
     """
@@ -89,7 +89,7 @@ def resolve(
     others: Sequence[ServedSpec] = (),
     encoding: Encoding = Encoding.KAFKA,
 ) -> Schema:
-    """Return the schema of ``version``. The version does not have to be valid.
+    """Return the schema of ``version``. The version need not be valid.
 
     ``others`` are the message's specs for other versions, the newest first. Fields that are only in
     these specs are absent fields here, so that a value in such a field is not lost silently.
@@ -128,7 +128,7 @@ class _Resolver:
         self.has_tags = encoding is not Encoding.FIXED and (
             self.flexible or encoding is Encoding.FLEXIBLE
         )
-        # The first draft is older than the compact types, so its lengths have a fixed size.
+        # The first draft is older than the compact types, so its lengths are of fixed size.
         self.has_compact_types = encoding not in {Encoding.FIXED, Encoding.OPTIONAL_BUFFERS}
         self.structs = spec.fields_by_structure()
         # The fields of each structure that exist only in other specs.
@@ -315,7 +315,8 @@ def _uuid(text: str) -> uuid.UUID:
 
 
 def _double(text: str) -> float:
-    # In Java, a number may have a suffix f or d, or hexadecimal digits with a binary exponent.
+    # In Java, a number may have a suffix f or d, or consist of hexadecimal digits with a binary
+    # exponent.
     if not text:
         return 0.0
     match = _DOUBLE.fullmatch(text.strip())

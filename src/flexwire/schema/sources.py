@@ -58,7 +58,7 @@ class SpecFile:
     belong together have the same ``directory``, and ``whole`` is true if all of these were
     requested. ``content`` is cut off one byte after the largest size that is accepted. ``module``
     and ``release`` are the part of Kafka and the release to which the spec belongs, if the file's
-    place shows them. ``given`` is the path that was requested. ``inside`` is the directory
+    place indicates them. ``given`` is the path that was requested. ``inside`` is the directory
     relative to ``given``, and is empty if the file is directly in ``given``.
     """
 
@@ -167,7 +167,7 @@ def _from_directory(root: Path) -> Iterator[SpecFile]:
         yield replace(_from_file(path, whole=True, inside=inside), release=release)
     if not specs:
         for jar in jars:
-            # All jars have the same paths inside. Only their modules distinguish them.
+            # All jars contain the same paths. Only their modules distinguish them.
             for spec_file in _from_jar(jar, kafka_only=True):
                 yield replace(spec_file, inside=f"{spec_file.module}/{spec_file.inside}")
 
@@ -324,7 +324,7 @@ def _from_git(revision: str, path: str) -> Iterator[SpecFile]:
     tree = any(map(_module_of, blobs)) and _git_has(revision, _PROPERTIES)
     release = _version_in(_git(revision, ["show", f"{revision}:{_PROPERTIES}"])) if tree else ""
     for name, (blob, _) in blobs.items():
-        # A file that is too large is not read. So many zeros make the later size check fail.
+        # A file that is too large is not read. This many zeros make the later size check fail.
         content = contents.get(blob, bytes(LARGEST + 1))
         spec_file = _inside(revision, name, content, root=path, module=_module_of(name))
         yield replace(spec_file, release=release)

@@ -69,7 +69,7 @@ class Position:
 
 
 FIRST = Position(1, 1)
-"""The place of findings that concern a whole message instead of a field."""
+"""The place of findings that concern a whole message and not a field."""
 
 PRIMITIVES = frozenset(
     {
@@ -132,7 +132,7 @@ class FieldType:
         return f"[]{self.name}" if self.is_array else self.name
 
 
-# The names that every message class already uses. Fields cannot have these names.
+# The names that every message class already uses. Fields cannot use these names.
 _TAKEN = frozenset(
     {
         "decode",
@@ -150,7 +150,7 @@ _TAKEN = frozenset(
     }
 )
 # A capital letter begins a new word. The last capital letter in a series of them also begins a
-# word, if a lowercase letter follows. Names such as "ProducerIDs" are rare. Kafka has
+# word, if a lowercase letter follows. Names such as "ProducerIDs" are rare. Kafka uses
 # "KRaftVersion" and "LastKnownELR".
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 

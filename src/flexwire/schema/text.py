@@ -16,7 +16,8 @@ from flexwire.schema.spec import Position
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Released specs have at most 10 levels. Without a limit, a hostile text could exhaust the stack.
+# Released specs are nested at most 10 levels deep. Without a limit, a hostile text could exhaust
+# the stack.
 MAX_DEPTH = 100
 # The largest number of problems that are collected. More problems do not help a reader, and a
 # hostile text might have a problem every few characters.
@@ -92,7 +93,7 @@ _KINDS = {"number": ScalarKind.NUMBER, "boolean": ScalarKind.BOOLEAN, "null": Sc
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem at one place in a spec. ``rule`` is the id of the violated lint rule.
+    """A problem in one place in a spec. ``rule`` is the id of the violated lint rule.
 
     If the problem is in the members of an object, ``owner`` is the place where this object begins.
     """

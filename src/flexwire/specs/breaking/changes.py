@@ -182,11 +182,11 @@ def _by_key(old: Editions, new: Editions) -> Iterator[tuple[str, Edition | None]
 class _Scope:
     """The places whose messages the new side should contain. A missing message counts as removed.
 
-    Directories have different names in different places, so they are recognized by their content.
-    Two directories correspond if they have a message in common, or the same path relative to the
-    given path. If the complete old input is inside the new input, all its messages are expected.
-    Otherwise only messages in corresponding directories are expected. The same applies to a
-    release, because some of its modules may not have been imported.
+    Directories may have different names in different places, so they are recognized by their
+    content. Two directories correspond if they have a message in common, or the same path relative
+    to the given path. If the complete old input is inside the new input, all its messages are
+    expected. Otherwise only messages in corresponding directories are expected. The same applies to
+    a release, because some of its modules may not have been imported.
     """
 
     def __init__(self, matched: list[Matched], new: Editions) -> None:

@@ -45,9 +45,9 @@ def compare(
 ) -> Report:
     """Compare the messages of the old and new sets according to the given rules.
 
-    ``texts`` are the texts of the new specs. Comments in these texts allow findings of the rules
-    that they name. Messages that exist only in the new set cause no findings. Changes to a version
-    that the old set marks as unstable are only counted, unless ``unstable`` is true. Raises
+    ``texts`` contains the texts of the new specs. Comments in these texts allow findings of the
+    rules that they name. Messages that exist only in the new set cause no findings. Changes to a
+    version that the old set marks as unstable are only counted, unless ``unstable`` is true. Raises
     `SpecError` for a spec that cannot be laid out.
     """
     everything = _compare(old, new, texts, rules, config)

@@ -165,7 +165,7 @@ class ValueConverter:
 
 
 def _has_all(old: Schema, new: Schema) -> bool:
-    """Return whether the new schema has every field of the old one, under the same name."""
+    """Return whether the new schema contains every field of the old one, under the same name."""
     seen = set()
     pending = [(old, new)]
     while pending:

@@ -135,7 +135,7 @@ class ErrorTaggedSpecs(SideSpecs):
 
 
 def single_version(spec: MessageSpec, version: int) -> MessageSpec:
-    """Return a spec with only one version, with the fields of the given version.
+    """Return a spec that contains only one version, with the fields of the given version.
 
     >>> from flexwire.schema.catalog import catalog
     >>> fetch = single_version(catalog().entry("FetchRequest").spec(12), 12)

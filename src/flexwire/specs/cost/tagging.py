@@ -1,8 +1,8 @@
 """Fields that were mandatory and are now tagged: how often they are set, and at what cost.
 
-A tagged field is not written while it has its default, which saves its bytes each time. A field
-that is set costs a tag and a size. The break-even share is the share of set values at which the
-cost equals the saving.
+A tagged field is not written while its value is the default, which saves its bytes each time. A
+field that is set costs a tag and a size. The break-even share is the share of set values at which
+the cost equals the saving.
 """
 
 from __future__ import annotations

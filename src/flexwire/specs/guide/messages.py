@@ -332,7 +332,7 @@ def _own_support(entries: Sequence[CatalogEntry], laid: _EditionLayout, number: 
 
 
 def _newest_before(entries: Sequence[CatalogEntry], number: int) -> str:
-    """Return the newest release if it has only lower versions of these messages.
+    """Return the newest release if it contains only lower versions of these messages.
 
     The result is empty if some release has the version.
     """

@@ -59,7 +59,7 @@ class Config:
     """The rules to apply, and the exceptions.
 
     ``ignored`` pairs rules with a path pattern, relative to ``root``. In a pattern, "*" means any
-    characters, including slashes. A directory means all files in it.
+    characters, including slashes. A directory stands for all files in it.
     """
 
     rules: frozenset[str] = field(default_factory=LINT.defaults)

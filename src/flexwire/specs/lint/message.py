@@ -96,7 +96,7 @@ class CheckedMessage:
     def at(self, element: FieldSpec | StructSpec | CheckedStructure | None, key: str) -> Position:
         """Return the position of a member's value, or of the object if the member is missing.
 
-        None means the message itself.
+        None stands for the message itself.
         """
         position = self.top if element is None else element.position
         json_object = self._objects.get(position)

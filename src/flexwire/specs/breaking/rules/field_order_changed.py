@@ -1,6 +1,6 @@
 """The order of the fields of an existing version changed.
 
-Fields have no names on the wire. Only their order identifies them.
+On the wire, fields have no names. Only their order identifies them.
 
 Flagged: two fields that changed places, both with `"versions": "0+"`.
 

@@ -1,6 +1,6 @@
 """The type of a field changed in an existing version.
 
-The same bytes now mean another value, or the value has another size.
+The same bytes now represent a different value, or the value has a different size.
 
 Flagged: `"type": "int32"` that is now `"type": "int64"`; an array that is now a single value.
 Not flagged: another name for a structure, and bytes for records, which are the same on the wire.

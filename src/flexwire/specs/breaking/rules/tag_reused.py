@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _find(pair: StructurePair) -> Differences:
-    # A spec has its tags in every version.
+    # The tags of a spec apply to every version.
     old = {
         old_member.spec.tag: old_member
         for old_member in pair.old_members

@@ -1,6 +1,6 @@
 """A version below the lowest valid version is valid again.
 
-The old spec does not have that version. Therefore nothing shows that the new spec has the same
+The old spec does not contain that version. Therefore nothing shows that the new spec has the same
 layout as the releases that had this version. Peers that still know the version will use it.
 
 Flagged: `"validVersions": "2-9"` that is now `"0-9"`.

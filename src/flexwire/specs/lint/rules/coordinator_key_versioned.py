@@ -1,4 +1,4 @@
-"""The key of a coordinator's record has a version other than 0, or a flexible version.
+"""The key of a coordinator's record has a version other than 0, or has a flexible version.
 
 The bytes before a key contain its api key but no version. Therefore only version 0 can exist, and
 its layout can never change.

@@ -1,6 +1,6 @@
 r"""The default of a string contains a quote, a backslash or a control character.
 
-The text is copied into a Java literal unchanged.
+The string is copied into a Java literal unchanged.
 
 Flagged:
 

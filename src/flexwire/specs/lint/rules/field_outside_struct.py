@@ -16,7 +16,7 @@ Instead:
       { "name": "Id", "type": "uuid", "versions": "2+", "about": "The id." }
     ] }
 
-Source: flexwire; many of Kafka's own specs have "0+" in structures that were added later.
+Source: flexwire; many of Kafka's own specs use "0+" in structures that were added later.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A message that is not a request has listeners.
+"""A message that is not a request specifies listeners.
 
 Listeners specify which brokers accept a request.
 

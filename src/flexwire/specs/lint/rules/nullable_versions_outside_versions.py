@@ -11,7 +11,7 @@ Instead:
     { "name": "RackId", "type": "string", "versions": "2+", "nullableVersions": "2+",
       "about": "The rack." }
 
-Source: flexwire; some of Kafka's own specs have "0+" for fields that were added later.
+Source: flexwire; some of Kafka's own specs use "0+" for fields that were added later.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The name of a common structure begins with a lowercase letter.
 
-A capital letter distinguishes a structure from a primitive type, so no field could have this
+A capital letter distinguishes a structure from a primitive type, so no field could use this
 structure as its type.
 
 Flagged:

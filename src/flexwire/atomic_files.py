@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-# If a process is killed here, it leaves files whose names begin with a dot. Web servers do not show
-# such files.
+# If a process is killed here, it leaves behind files whose names begin with a dot. Web servers do
+# not show such files.
 _DRAFT: Final = ".flexwire-"
 _LONGEST_NAME: Final = 255
 

@@ -1,4 +1,4 @@
-"""Every bundled message by its name, as in ``from flexwire.messages import MetadataResponse``.
+"""Every bundled message by name, as in ``from flexwire.messages import MetadataResponse``.
 
 A class is created when its name is first used, so that importing this module takes no time. ``from
 flexwire.messages import *`` creates all classes, which takes a second. `messages.pyi` declares the

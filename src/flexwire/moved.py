@@ -1,4 +1,4 @@
-"""Old module paths and old names, which work until the next release, with a warning.
+"""Old module paths and old names, which work, with a warning, until the next release.
 
 An old path returns the same module object as its new path. An old name returns the same object as
 the new name. The tables contain only paths and names that were in the project's documentation or in

@@ -94,7 +94,7 @@ class RunningTap:
 
     @property
     def refused(self) -> dict[str | None, str]:
-        """The first request that a rehearsal refused, by client id.
+        """For each client id, the first request that a rehearsal refused.
 
         The dict is empty without a rehearsal.
         """

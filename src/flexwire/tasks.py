@@ -116,7 +116,7 @@ def spare_modules() -> None:
     are never collected again. The exclusion is therefore done in a worker's first, second, fourth,
     eighth task and so on, after modules were imported and garbage was collected. This schedule
     excludes only a few reference cycles of tasks. The function may be called for each batch of a
-    task. Outside of tasks, it does nothing.
+    task. Outside of tasks, the function does nothing.
     """
     task = TaskContext.get()
     if task is None or task.taskAttemptId() == _Worker.attempt:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["MessageExample", "messages"]
 
 _LOWEST_UNKNOWN_TAG: Final = 10_000
-"""Kafka numbers its own tags from 0, so it will not reach these tags."""
+"""Kafka numbers its own tags from 0, so Kafka will not reach these tags."""
 _MOST_ELEMENTS: Final = 3
 _MOST_BYTES: Final = 64
 

@@ -182,7 +182,7 @@ class Definition:
         return self._restore
 
     def schema(self, version: int, encoding: Encoding = Encoding.KAFKA) -> Schema:
-        """Return the resolved schema of a version, as `Served.schema` does."""
+        """Return the resolved schema of a version, as `MessageSchemas.schema` does."""
         return self.served.schema(version, encoding)
 
     def _filename(self, version: int, encoding: Encoding, what: str) -> str:
@@ -305,7 +305,7 @@ class Definition:
     def read_mapping(
         self, reader: Reader, version: int, encoding: Encoding = Encoding.KAFKA
     ) -> dict[str, Any]:
-        """Read a message with the wire types, as a mapping."""
+        """Read a message as a mapping, with the wire types."""
         try:
             return self.schema(version, encoding).read(reader)
         except DecodeError as error:

@@ -133,7 +133,7 @@ class _EncoderEmitter(Emitter):
     # The code below writes values.
 
     def _refuse_unless(self, value: str, cls: str, word: str = "if") -> None:
-        """Refuse a value unless it is exactly of a class."""
+        """Refuse a value that is not exactly of the given class."""
         with self.block(f"{word} {value}.__class__ is not {cls}:"):
             self.refuse()
 

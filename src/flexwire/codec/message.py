@@ -201,7 +201,7 @@ def message(name: str, release: str | None = None) -> type[Message]:
 def message_of(spec: MessageSpec) -> type[Message]:
     """Return the class for your own message spec. Equal specs share a class.
 
-    Raises `SpecError` for a spec from which no class can be made.
+    Raises `SpecError` for a spec from which no class can be created.
     """
     spec = to_kind(spec, "spec", MessageSpec)
     with _DEFINING:

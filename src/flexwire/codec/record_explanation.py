@@ -1,8 +1,9 @@
 """Explain each byte in a field of records: batches and message sets, in the format's own terms.
 
-The bytes were already read as batches and their crcs were checked, so this module only describes
-where each value is. The field does not contain the bytes of compressed records in readable form,
-so these records are only counted. The command `records dump` shows compressed records.
+The bytes have already been read as batches and the batches' crcs checked, so this module only
+describes where each value is. The field does not contain the bytes of compressed records in
+readable form, so these records are only counted. The command `records dump` shows compressed
+records.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def filled_message(
 
 
 class Boundary(StrEnum):
-    """The boundaries that the values of a message can have."""
+    """The boundary values that a message can contain."""
 
     NULL = "null"
     """Every nullable field is null."""

@@ -52,7 +52,7 @@ class SpecSet:
         """Return the class of a message. Each call returns the same class.
 
         Raises `UnknownMessageError` for an unknown name, and `SpecError` for a spec from which no
-        class can be made.
+        class can be created.
         """
         if to_text(name, "name") not in self._classes:
             self._classes[name] = message_of(self.spec(name))

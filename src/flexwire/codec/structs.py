@@ -174,7 +174,7 @@ def _always_shown(cls: type[MessageStruct]) -> frozenset[str]:
 
 
 class ClassBuilder:
-    """Build the classes of one message with the fields of all versions.
+    """Build the classes of one message, with the fields of all versions.
 
     The defaults and the field order of the newest spec are used.
     """
@@ -189,7 +189,7 @@ class ClassBuilder:
         self.sizes: dict[str, int] = {}
 
     def build(self, base: type[MessageStruct]) -> dict[str, type[MessageStruct]]:
-        """Return the classes by the names of structures. The message's class extends ``base``."""
+        """Return the classes by structure name. The message's class extends ``base``."""
         root = self._class(self.message_name, base, ())
         for name in self.fields:
             self._class(name, MessageStruct, ())

@@ -171,7 +171,8 @@ class CatalogEntry:
         self.flexible_versions = Versions.parse(facts["flexibleVersions"])
         written = facts.get("headerVersions")
         self._header_versions = None if written is None else HeaderVersions.parse(written)
-        # For each spec in the file: the first and last release that use it, and its versions there.
+        # For each spec in the file: the first and last release that use it, and the versions for
+        # which they use it.
         self._serves: list[list[tuple[str, str, str]]] = facts["specs"]
         self._parsed: dict[int, MessageSpec] = {}
         self._whole: dict[tuple[tuple[Versions, int], ...], MessageSpec] = {}

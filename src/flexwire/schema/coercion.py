@@ -146,7 +146,7 @@ class Members:
         return bool(value)
 
     def choice(self, key: str, names: Sequence[str]) -> str | None:
-        """Return one of ``names``. A spec contains the name, or its position from 0."""
+        """Return one of ``names``. A spec contains the name, or its position counted from 0."""
         node = self.scalar(key)
         if node is None:
             return None

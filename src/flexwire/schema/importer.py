@@ -50,7 +50,7 @@ class ImportReport:
 
 @dataclass(slots=True)
 class _Release:
-    """The modules of a release that was read, with the specs of each."""
+    """The modules of a release that was read, with the specs of each module."""
 
     specs: dict[str, list[MessageSpec]] = field(default_factory=dict)
 

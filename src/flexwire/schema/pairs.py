@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StructureMember:
-    """A field of a structure at one version, as in its spec and resolved."""
+    """A field of a structure in one version, as its spec describes it and as resolved."""
 
     spec: FieldSpec
     field: Field
@@ -57,7 +57,7 @@ class StructureMember:
 
 
 class SpecVersion:
-    """A spec at one version. Raises `SpecError` if the version has no layout."""
+    """A spec in one version. Raises `SpecError` if the version has no layout."""
 
     def __init__(self, spec: MessageSpec, version: int) -> None:
         self.spec = spec
@@ -85,7 +85,7 @@ class FieldPair:
 
 @dataclass(frozen=True)
 class StructurePair:
-    """A structure that both specs have at one version.
+    """A structure that both specs have in one version.
 
     ``path`` is the path of the field with this structure as its type, or empty for the message
     itself. ``position`` is the place of this field, or of the message, in the new spec.

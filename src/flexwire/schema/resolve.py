@@ -1,8 +1,8 @@
 """Resolve a message spec into the schema of one version. No other module decides a layout.
 
-The module decides whether a field exists, whether it is inline or tagged, compact and nullable, and
-what its default is. All executors use the result unchanged. The sources are KIP-482 ("JSON Schemas"
-and "Serialization"), and Kafka's released code where it has more rules.
+The module decides whether a field exists, whether it is inline or tagged, whether it is compact,
+whether it is nullable, and what its default is. All executors use the result unchanged. The sources
+are KIP-482 ("JSON Schemas" and "Serialization"), and Kafka's released code where it has more rules.
 """
 
 from __future__ import annotations

@@ -299,7 +299,7 @@ class MessageSpec:
     source: str = field(default="", compare=False)
 
     def structs(self) -> dict[str, tuple[FieldSpec, ...]]:
-        """Return the fields of every structure by its name, both inline and common structures.
+        """Return the fields of every structure, inline or common, by structure name.
 
         In a message, each name belongs to one structure. The first place that lists fields defines
         the structure, and later places may leave out the fields.
@@ -311,12 +311,12 @@ class MessageSpec:
         return structs
 
     def fields_by_structure(self) -> dict[str, tuple[FieldSpec, ...]]:
-        """Return the fields of every structure by its name, with the message's fields last."""
+        """Return the fields of every structure by structure name, the message's fields last."""
         # No structure in a message has the name of the message.
         return self.structs() | {self.name: self.fields}
 
     def walk(self) -> Iterator[FieldSpec]:
-        """Yield every field of the message and its structures, from outside to inside."""
+        """Yield every field of the message and its structures, from the outside inwards."""
         common = [field for struct in self.common_structs for field in struct.fields]
         # The next field is at the end of the list.
         pending = [*reversed(common), *reversed(self.fields)]

@@ -1,8 +1,8 @@
 """Tools for authors of message specs: lint, breaking changes, costs, and the guide.
 
 The four packages share this directory, but belong to different layers. `lint` and `breaking` work
-only with schemas. `cost` measures captured messages. `guide` needs the report, because its pages
-look like the report.
+only with schemas. `cost` measures captured messages. `guide` needs the report, because the guide's
+pages look like the report.
 
 Laws of these packages:
 

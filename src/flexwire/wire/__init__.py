@@ -12,7 +12,7 @@ are composed by hand.
 Laws of this package:
 
 - The wire types raise all errors of decoding and encoding. Reason: the other executors refuse input
-  without a reason. If each executor raised its own errors, the errors would differ. Test:
+  without stating a reason. If each executor raised its own errors, the errors would differ. Test:
   `tests/codec/test_executors.py`.
 - The constants of the formats are defined here, once for all Python code. Reason: two copies would
   soon differ. Test: `tests/wire/test_limits.py`.

@@ -1,4 +1,4 @@
-"""A position at which bytes are read, and a buffer that grows when it is written."""
+"""A position at which bytes are read, and a buffer that grows as bytes are written."""
 
 from __future__ import annotations
 

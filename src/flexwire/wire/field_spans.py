@@ -1,9 +1,9 @@
 """Find selected fields in the bytes of a message, without creating objects for the other fields.
 
 A proxy needs the addresses in a response of 10 MB, but must not block for a second to decode the
-whole response. The message is therefore walked: values that were not requested are skipped by their
-length, and the walk ends after the last requested field. The sender decides how many elements must
-be skipped, so `BoundedReader` ends a walk that takes too long.
+whole response. The message is therefore walked: values that were not requested are skipped
+according to their length, and the walk ends after the last requested field. The sender decides how
+many elements must be skipped, so `BoundedReader` ends a walk that takes too long.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ LZ4_LENGTH_MASK: Final = LZ4_STORED - 1
 
 ZSTD_MAGIC: Final = 0xFD2FB528
 ZSTD_BLOCK_SIZE: Final = 1 << 17
-"""The largest size of a block when it is inflated."""
+"""The largest size of an inflated block."""
 ZSTD_RAW, ZSTD_RLE, ZSTD_COMPRESSED, ZSTD_RESERVED = range(4)
 """The types of zstd blocks."""
 

@@ -1,7 +1,7 @@
 """The constants in capture files and in packet headers.
 
 Python objects (`flexwire.capture.files`) use these numbers. `kernels/packets.pyx` contains a copy,
-and a test compares both.
+and a test compares the two.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TCP = 6
 FRAGMENT_HEADER, AUTHENTICATION_HEADER = 44, 51
 EXTENSION_HEADERS = (0, 43, FRAGMENT_HEADER, AUTHENTICATION_HEADER, 60, 135, 139, 140)
 IPV4_BYTES, IPV6_BYTES, TCP_BYTES = 20, 40, 20
-# The number of bytes of a TCP header that are read. These bytes include the flags.
+# How many bytes of a TCP header are read. These bytes include the flags.
 TCP_READ_BYTES = 14
 # These bits mean that more fragments follow, or that this fragment is not the first.
 FRAGMENT_BITS = 0x3FFF

@@ -170,12 +170,12 @@ class Schema(Type):
 
     @cached_property
     def absent(self) -> tuple[Field, ...]:
-        """The fields that this version does not have."""
+        """The fields that this version does not contain."""
         return tuple(field for field in self.fields if field.presence is Presence.ABSENT)
 
     @cached_property
     def by_attribute(self) -> dict[str, Field]:
-        """All fields by their attribute names."""
+        """All fields, by attribute name."""
         return {field.attribute: field for field in self.fields}
 
     @cached_property

@@ -27,8 +27,8 @@ response, the correlation id is at the start.
 """
 
 REQUEST_HEAD: Final = PREFIX_LENGTH + 8
-"""The number of bytes of a request's length, api key, version and correlation id."""
+"""The number of bytes that a request's length, api key, version and correlation id take."""
 RESPONSE_HEAD: Final = PREFIX_LENGTH + 4
-"""The number of bytes of a response's length and correlation id."""
+"""The number of bytes that a response's length and correlation id take."""
 API_KEY_SHIFT: Final = 16
 """In the 32 bits after the length, the api key is in the bits above the version."""

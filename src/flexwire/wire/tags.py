@@ -1,7 +1,7 @@
 """Tagged fields in bytes, in the three forms of KIP-482 and its drafts.
 
 A form defines how the tag and the length are written before a value, and where the fields end. The
-structure knows the meaning of a tag.
+structure determines the meaning of a tag.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def read_tagged_fields(
     known: Mapping[int, TaggedFieldType],
     refused: Collection[int] = (),
 ) -> tuple[dict[int, Any], dict[int, bytes]]:
-    """Read a structure's tagged fields: the values of known tags, the bytes of unknown tags.
+    """Read a structure's tagged fields: the values of known tags, and the bytes of unknown tags.
 
     Like Kafka's Java, the lenient reader keeps unknown fields that cannot be written. A tag above
     31 bits is kept unchanged. A second value for a tag is kept under tag + n * 2**32, where n is

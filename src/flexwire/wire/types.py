@@ -46,7 +46,7 @@ class Type(ABC):
         """Write a value. Raises `EncodeError` if the type does not allow the value."""
 
     def skip(self, reader: Reader) -> None:
-        """Skip a value without keeping it. Raises `DecodeError`.
+        """Skip a value without storing it. Raises `DecodeError`.
 
         Skipping checks lengths and counts. Skipping does not check values, so a boolean of 2 and
         text that is not UTF-8 are skipped too.

@@ -1,4 +1,4 @@
-"""Convert a value from one schema to another, and count the values that are lost."""
+"""Convert values from one schema to another, and count the values that are lost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Field
     from flexwire.wire.tags import TagForm
 
-    # The attributes with another name in the new structure, by the names of both structures.
+    # The attributes that have a different name in the new structure, by the names of both
+    # structures.
     Renames = Mapping[tuple[str, str], Mapping[str, str]]
     _Steps = tuple[str, ...]
 

@@ -396,6 +396,6 @@ def _laid_out(
 def _cut(text: str, size: int) -> str:
     if len(text) <= size:
         return text
-    # The end of a path is more informative than its middle.
+    # The end of a path is more informative than the middle.
     end = size // 2
     return f"{text[: size - end - 1]}…{text[len(text) - end :]}"

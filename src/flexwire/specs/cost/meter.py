@@ -43,9 +43,9 @@ class VersionChoice(Enum):
     """The versions in which messages are compared.
 
     SENT compares each message in its own version, except that the newest version of the old specs
-    is compared with the newest version of the new specs. NEWEST compares each message in the
-    newest version of both sides. UPGRADE compares each message as sent with the newest version of
-    the new side.
+    is compared with the newest version of the new specs. NEWEST compares each message in the newest
+    version of each side. UPGRADE compares each message as sent with the newest version of the new
+    side.
     """
 
     SENT = "sent"
@@ -208,7 +208,7 @@ class CostMeter:
         self._plans: dict[tuple[Any, ...], _CostPlan | str] = {}
 
     def add(self, sent: SentMessage) -> None:
-        """Measure a message, or count it with the reason why it cannot be compared.
+        """Measure a message, or count it under the reason why it cannot be compared.
 
         Raises `SpecError` for a spec that cannot be laid out.
         """

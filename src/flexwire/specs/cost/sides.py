@@ -43,7 +43,7 @@ class SideSpecs:
         self._schemas: dict[tuple[MessageSpec, int, Encoding], Schema] = {}
 
     def find(self, named: MessageKey) -> Edition | None:
-        """Return a message by its name, or the request or response of its api key."""
+        """Return a message by its name, or the request or response that has its api key."""
         name, api_key, kind = named
         if name in self._editions:
             return self._editions[name]

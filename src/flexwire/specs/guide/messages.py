@@ -101,12 +101,12 @@ class GuideMessage:
 
     @property
     def title(self) -> str:
-        """The title of the page. For requests and responses, it is the name of the API."""
+        """The title of the page. For requests and responses, the title is the name of the API."""
         return self.type.api_name(self.name)
 
     @cached_property
     def by_number(self) -> dict[int, MessageVersion]:
-        """The versions by their numbers."""
+        """The versions, by number."""
         return {version.number: version for version in self.versions}
 
     @cached_property
@@ -154,7 +154,7 @@ def own_messages(editions: Mapping[str, Edition]) -> list[GuideMessage]:
     """Return the messages of your own specs. Messages without versions are left out.
 
     A release in the catalog supports a version if the release's version with the same number has
-    the same layout. The message must be the request or response of the same api key, or have the
+    the same layout. The message must be the request or response with the same api key, or have the
     same name. Raises `SpecError` for a spec that cannot be laid out, and for a spec that is too
     large for a guide.
     """

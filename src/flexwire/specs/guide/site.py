@@ -77,7 +77,7 @@ class MessageChange:
 
 @dataclass(frozen=True)
 class GuidePage:
-    """A page: an API with its request and response, or a message without an API."""
+    """A page about an API, with its request and response, or about a message without an API."""
 
     path: str
     title: str
@@ -299,7 +299,7 @@ def write_index(pages: Sequence[GuidePage], mark: str) -> str:
 
 
 def place_of(number: int, message: GuideMessage, row: FieldRow) -> str:
-    """Return the anchor of a row on its page."""
+    """Return the anchor of a row on the row's page."""
     return f"v{number}-{message.type.value}-{row.path}"
 
 
@@ -327,10 +327,11 @@ def render(
 ) -> dict[str, str]:
     """Return every file of the guide, by path.
 
-    ``title`` describes the source of the messages. ``releases`` are the releases whose support is
-    shown, at least one. ``traffic`` contains the senders of messages and fields. The same messages
-    always result in the same files. All texts are treated as hostile: they are escaped, and
-    unprintable characters are made visible. Raises `FlexwireError` if Jinja2 is not installed.
+    ``title`` describes the source of the messages. ``releases`` lists the releases whose support is
+    shown, and contains at least one. ``traffic`` contains the senders of messages and fields. The
+    same messages always result in the same files. All texts are treated as hostile: they are
+    escaped, and unprintable characters are made visible. Raises `FlexwireError` if Jinja2 is not
+    installed.
     """
     pages = make_pages(messages)
     releases = [printable(release) for release in releases]

@@ -31,7 +31,8 @@ _UNUSED = "ALLOW_UNUSED"
 def lint(sources: Iterable[SpecFile], config: Config) -> Report:
     """Check specs by directory, because API keys and partners belong to a directory.
 
-    At most 1000 findings of one rule, and 1000 of the parser, are kept for one file or directory.
+    For each file or directory, at most 1000 findings of each rule, and 1000 of the parser, are
+    kept.
     """
     directories: dict[str, list[SpecFile]] = {}
     for source in sources:

@@ -1,7 +1,7 @@
 """An untagged field was added to an existing version.
 
 A writer with the old spec does not write the field. A reader with the new spec then reads the bytes
-of the next field as this field.
+of the next field as those of this field.
 
 Flagged: a new field with `"versions": "0+"`, where version 0 was valid before.
 

@@ -5,8 +5,8 @@ move too: an extra byte precedes a nullable structure.
 
 Flagged: `"nullableVersions": "0+"` added where version 0 was valid before, or removed.
 
-Instead: change the field in a new version, `"nullableVersions": "5+"`. Do not do this with a tagged
-field; see the source.
+Instead: change the field in a new version, `"nullableVersions": "5+"`. Do not do this for a tagged
+field: see the source.
 
 Source: KIP-482, "Tagged Fields and Version Compatibility": "This includes changing a nullable field
 to a non-nullable one, or vice versa. When you create the tagged field, you must decide if it will

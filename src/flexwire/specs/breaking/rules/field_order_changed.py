@@ -2,9 +2,9 @@
 
 On the wire, fields have no names. Only their order identifies them.
 
-Flagged: two fields that changed places, both with `"versions": "0+"`.
+Flagged: two fields that swapped places, both with `"versions": "0+"`.
 
-Instead: keep the order. A new field can be anywhere if it begins with a new version.
+Instead: keep the order. A new field can be placed anywhere if it begins with a new version.
 
 Source: KIP-482, "Serialization"; Kafka's protocol guide.
 """

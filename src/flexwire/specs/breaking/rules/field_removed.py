@@ -1,7 +1,7 @@
 """A field was removed from an existing version.
 
-A reader with the new spec reads the bytes of this field as the next field. Old bytes still contain
-the field, and peers that were not upgraded still use it.
+A reader with the new spec reads the bytes of this field as those of the next field. Old bytes still
+contain the field, and peers that were not upgraded still use it.
 
 Flagged: `Epoch`, `"versions": "0+"`, deleted, or given `"versions": "5+"`, where version 4 was
 valid before.

@@ -1,6 +1,6 @@
 """A mandatory field of an existing version became tagged, or a tagged field became mandatory.
 
-The field moved into the tag section, or out of it.
+The field moved into or out of the tag section.
 
 Flagged: `"taggedVersions": "3+"` on a field that was mandatory in version 3.
 

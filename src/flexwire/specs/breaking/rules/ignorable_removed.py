@@ -11,8 +11,8 @@ effect; a field that becomes ignorable.
 
 Instead: leave the field ignorable until the versions without it are gone.
 
-Source: KIP-482, "Ignorable Fields". Kafka did this once: FetchResponse.PreferredReadReplica in 2.7,
-where the broker sets the field only for clients of version 11 and later.
+Source: KIP-482, "Ignorable Fields". Kafka has done this once: FetchResponse.PreferredReadReplica in
+2.7, where the broker sets the field only for clients of version 11 and later.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A message was renamed, with the same api key and type.
+"""A message was renamed, but its api key and type are the same.
 
 The bytes are the same. Code and JSON that use the old name no longer find the message.
 

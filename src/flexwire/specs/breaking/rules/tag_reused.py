@@ -1,7 +1,7 @@
 """A tag was reassigned to another field.
 
-A reader that knows the old field reads the bytes of the new field as the old one. This happens in
-all versions, because a reader may receive messages of any age.
+A reader that knows the old field reads the bytes of the new field as those of the old one. This
+happens in all versions, because a reader may receive messages of any age.
 
 Flagged: `ClusterId` with `"tag": 0` replaced by `RackId` with `"tag": 0`.
 

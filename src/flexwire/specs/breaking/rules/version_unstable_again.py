@@ -9,7 +9,7 @@ unstable.
 
 Instead: add a new version and mark that version as unstable.
 
-Source: Kafka's `unstable.api.versions.enable` (KAFKA-14391). No Kafka release did this.
+Source: Kafka's `unstable.api.versions.enable` (KAFKA-14391). No Kafka release has done this.
 """
 
 from __future__ import annotations

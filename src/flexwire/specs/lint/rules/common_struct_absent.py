@@ -23,8 +23,8 @@ Instead:
         ] }
       ] }
 
-Source: Kafka's generator, NullPointerException in SchemaGenerator.floorVersion; if the structure
-ends too early, the Java code refuses to read or write the structure.
+Source: Kafka's generator, NullPointerException in SchemaGenerator.floorVersion; if the structure's
+versions end too early, the Java code refuses to read or write the structure.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The versions of a field begin above the valid versions of its message.
 
-No valid version has the field (or allows null, or uses its tag), although the spec suggests
+No valid version contains the field (or allows null, or uses its tag), although the spec suggests
 otherwise. The usual reason is that the new version was not added to `validVersions`.
 
 Flagged:

@@ -15,7 +15,7 @@ Instead:
     { "name": "TopicNumber", "type": "int32", "versions": "0+" }
 
 Source: Kafka's generator, "In S, field F has a duplicate name F. All field names must be unique.";
-if only capitals differ, its Java code does not compile.
+if only capitals differ, the generated Java code does not compile.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ Instead:
     { "name": "FooResponse", "type": "response", "apiKey": 1,
       "validVersions": "0-3", "flexibleVersions": "1+", "fields": [] }
 
-Source: flexwire; true of all releases of Kafka.
+Source: flexwire; all releases of Kafka follow this rule.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A structure contains itself.
 
-Neither Kafka's generator nor flexwire accepts this, even if an empty array would end the nesting.
+Neither Kafka's generator nor flexwire accepts such a structure, even if an empty array would end
+the nesting.
 
 Flagged:
 

@@ -1,6 +1,7 @@
 """A field is nullable, but its type does not allow null.
 
-Strings, bytes, records, arrays and structures can be null. Numbers, booleans and uuids cannot.
+Strings, bytes, records, arrays and structures can be null. Numbers, booleans and uuids cannot be
+null.
 
 Flagged:
 

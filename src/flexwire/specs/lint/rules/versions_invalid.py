@@ -1,6 +1,6 @@
 """A version range is not valid.
 
-Write ranges as "3", "0-4", "2+" or "none", without spaces. The highest version is 32767.
+Write a range as "3", "0-4", "2+" or "none", without spaces. The highest version is 32767.
 
 Flagged:
 

@@ -26,8 +26,8 @@ def write_together(root: Path, files: Mapping[str, bytes]) -> None:
     """Write files to their paths below a directory, which is created if it is missing.
 
     Each file is first written next to its final path. All files are renamed after the last one is
-    complete. A full disk or a directory that is not writable therefore changes no file. Raises
-    `OSError`, which contains the name of the file or directory that cannot be written.
+    complete. If the disk is full or a directory is not writable, no file is therefore changed.
+    Raises `OSError`, which contains the name of the file or directory that cannot be written.
     """
     created: list[Path] = []
     drafts: list[tuple[Path, Path]] = []

@@ -92,7 +92,7 @@ class ArgumentError(FlexwireError, TypeError, ValueError):
 
 
 class MissingExtraError(FlexwireError, ModuleNotFoundError):
-    """A missing package that an extra of flexwire installs.
+    """A missing package that one of flexwire's extras installs.
 
     The error is also a ModuleNotFoundError.
 
@@ -116,7 +116,7 @@ class MissingExtraError(FlexwireError, ModuleNotFoundError):
 
 
 def remedy(extra: str) -> str:
-    """Return the command that installs a missing extra of flexwire.
+    """Return the command that installs a missing flexwire extra.
 
     >>> remedy("tls")
     "pip install 'flexwire[tls]'"
@@ -371,7 +371,7 @@ class ClientConfigError(FlexwireError):
 
 
 class VectorsError(FlexwireError):
-    """A package of vectors that cannot be read, or a codec command that cannot be started."""
+    """A vector package that cannot be read, or a codec command that cannot be started."""
 
 
 # Pickled errors of earlier releases use these names, which will be removed in the next release.

@@ -1,4 +1,4 @@
-"""Optional packages: the extra that installs each package, and the error for missing packages.
+"""Optional packages: the extra that installs each of them, and the error if one is missing.
 
 An optional package is imported inside `needed_by`. If every module of a flexwire package needs an
 optional package, the flexwire package first calls `require`. If only part of a module needs an

@@ -62,7 +62,7 @@ def kind_by_name(name: str) -> AnalysisFileKind | None:
 
 
 def kind_by_bytes(head: bytes) -> AnalysisFileKind:
-    """Return the kind of a file that begins with these bytes, compressed with gzip or not.
+    """Return the kind of a file that begins with these bytes, whether or not it is gzip-compressed.
 
     ``head`` contains the first `LOOKED_AT` bytes, or the complete file. A file that is neither a
     capture nor a log segment can only be a broker's text log.

@@ -2,8 +2,8 @@
 
 An old path returns the same module object as its new path. An old name returns the same object as
 the new name. The tables contain only paths and names that were in the project's documentation or in
-the `__all__` of a package. Any other path in a package that was moved raises an error with the new
-name of the package.
+the `__all__` of a package. Any other path in a package that was moved raises an error that contains
+the package's new name.
 """
 
 from __future__ import annotations

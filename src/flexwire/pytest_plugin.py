@@ -106,8 +106,8 @@ class RunningTap:
     def pretend(self, release: str) -> None:
         """Imitate this release, such as "4.4", for all later requests (see docs/rehearse.md).
 
-        Raises `UnknownMessageError` for a release that is not in the catalog, and the errors of
-        `flexwire.tap.Tap.rehearse`.
+        Raises `UnknownMessageError` for a release that is not in the catalog, and the errors that
+        `flexwire.tap.Tap.rehearse` raises.
         """
         from flexwire.tap.rehearsal import RehearsalPlan  # noqa: PLC0415 - pytest loads this plug-in in every run
 
@@ -120,8 +120,8 @@ class RunningTap:
     def fault(self, text: str) -> None:
         """Apply a fault to later requests, such as "Produce error=NOT_LEADER_OR_FOLLOWER once".
 
-        docs/faults.md describes the grammar. Raises `ArgumentError` for a string that is not a
-        fault, and the errors of `flexwire.tap.Tap.add_fault`.
+        docs/faults.md describes the grammar. Raises `ArgumentError` for a string that does not
+        describe a fault, and the errors that `flexwire.tap.Tap.add_fault` raises.
         """
         self._do(self._changed(lambda: self._tap.add_fault(text)))
 
@@ -141,8 +141,8 @@ class RunningTap:
 
         ``api`` is the name or the API key of an API ("Produce"), or the name of a message
         ("ProduceRequest"). Without ``api``, all frames are returned. A response reaches the capture
-        at about the same time as the client. With ``at_least``, the method waits for this many
-        frames, for at most ``timeout`` seconds. Each call reads the complete capture.
+        at about the same time as it reaches the client. With ``at_least``, the method waits for
+        this many frames, for at most ``timeout`` seconds. Each call reads the complete capture.
 
         Raises `ArgumentError` for an API that is in no release, and `TapError` if too few frames
         arrive within this time.

@@ -158,7 +158,7 @@ class Versions:
 
     @property
     def open_ended(self) -> bool:
-        """True if the set ends with a range of the form "2+"."""
+        """True if the set ends in a range of the form "2+"."""
         return self.highest == HIGHEST
 
     def __str__(self) -> str:

@@ -81,8 +81,8 @@ def double_form(number: float) -> float | str:
     return next(text for text, special in _NOT_FINITE.items() if str(special) == str(number))
 
 
-# The names of fields in other releases, by structure. Each name is mapped to the name in this
-# release.
+# The names that fields have in other releases, by structure. Each name is mapped to the name in
+# this release.
 Names = Mapping[str, Mapping[str, str]]
 _NO_NAMES: Names = {}
 _STRUCTS = (Schema, NullableStruct)
@@ -96,9 +96,9 @@ def read_json(
     """Return the JSON form as the mapping that the wire types write.
 
     With ``names``, a field may have the name that it has in another release. A field of another
-    version is accepted, as in Kafka. Such a field is checked when the message is written. Unlike
-    in Kafka, a name that is in no version is an error, because a typing mistake would lose data.
-    If ``defaults`` is true, missing fields get their defaults. Otherwise one error lists all
+    version is accepted, as in Kafka. Such a field is checked when the message is written. Unlike in
+    Kafka, a name that is in no version is an error, because otherwise a typing mistake would lose
+    data. If ``defaults`` is true, missing fields get their defaults. Otherwise one error lists all
     missing fields. Raises `JsonFormError`.
     """
     form = _FormReader(names, defaults)

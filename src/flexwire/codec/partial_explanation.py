@@ -96,7 +96,7 @@ class _CutReader(ExplainingReader):
         return super().read_unsigned_varint()
 
     def _need(self, count: int) -> None:
-        # A value that is too large for the message is wrong, wherever the data ends.
+        # A value that is too large for the message is invalid, wherever the data ends.
         if len(self.data) - self.position < count <= self.remaining:
             raise self._cut_off()
 

@@ -49,7 +49,7 @@ Order = tuple[int, int, int, int, int, str]
 def release_order(release: str) -> Order:
     """Return a key that sorts releases by age.
 
-    Raises `SpecError` if the name is not the name of a release.
+    Raises `SpecError` if the name is not a release name.
 
     >>> sorted(["4.0.0", "3.10.1", "3.9.0", "4.0-trunk", "3.9.0-rc3"], key=release_order)
     ['3.9.0-rc3', '3.9.0', '3.10.1', '4.0-trunk', '4.0.0']
@@ -352,8 +352,8 @@ def catalog() -> Catalog:
 def use_catalog(root: Path | str | None) -> Catalog:
     """Use the catalog in ``root`` in this process, or the bundled catalog if ``root`` is None.
 
-    Classes that already exist keep their messages. If ``root`` contains no catalog, this raises
-    `SpecError` and changes nothing.
+    Existing classes keep their messages. If ``root`` contains no catalog, this raises `SpecError`
+    and changes nothing.
     """
     if root is None:
         return _activate(bundled_catalog())

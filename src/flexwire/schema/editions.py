@@ -34,7 +34,7 @@ class InputKind(Enum):
 class SpecOrigin:
     """The place of a message.
 
-    ``root`` is the given path, and ``directory`` is relative to ``root``.
+    ``root`` is the path that was given, and ``directory`` is relative to ``root``.
     """
 
     given: InputKind = InputKind.TREE
@@ -47,11 +47,11 @@ class Edition:
     """A message, as a directory or a release contains it.
 
     ``by_version`` contains the specs for versions that ``spec`` does not describe. (The bundled
-    catalog stores differences, and not a file for each release.) ``top`` is the place at which the
-    spec begins in its text, after the comments. ``path`` is the name of the message's file in the
-    configuration, and ``place`` is where the message was found. ``own_text`` is false for an older
-    release of the catalog: the values of ``ignorable`` and ``latestVersionUnstable`` are from a
-    newer release with the same layouts.
+    catalog stores differences instead of a file for each release.) ``top`` is the place at which
+    the spec begins in its text, after the comments. ``path`` is the name of the message's file in
+    the configuration, and ``place`` is where the message was found. ``own_text`` is false for an
+    older release of the catalog: the values of ``ignorable`` and ``latestVersionUnstable`` are from
+    a newer release with the same layouts.
     """
 
     spec: MessageSpec

@@ -95,7 +95,7 @@ def header_version(kind: MessageType, api_key: int | None, header: int, *, flexi
 
 
 def derived(kind: MessageType, flexible: Versions) -> HeaderVersions:
-    """Return the header versions that follow only from the flexible versions.
+    """Return the header versions that follow from the flexible versions alone.
 
     >>> str(derived(MessageType.REQUEST, Versions.parse("3+")))
     '1 in 0-2, 2 in 3+'
@@ -112,7 +112,7 @@ def derived(kind: MessageType, flexible: Versions) -> HeaderVersions:
 
 
 def raised_headers(spec: MessageSpec, version: int) -> HeaderVersions | None:
-    """Return the `headerVersions` of a spec after a version and all later ones become flexible.
+    """Return the `headerVersions` of a spec after a version and all later versions become flexible.
 
     These versions get the first header with tagged fields, unless their header is already higher.
     Returns None if the spec does not have this key.

@@ -126,7 +126,7 @@ def _versions(
 
 
 def _keep(base: Catalog, release: str, read: set[str], messages: dict[str, History]) -> None:
-    """Add the messages of a release in ``base``, unless their modules were read again."""
+    """Add the messages of a release in ``base``, except those whose modules were read again."""
     for name in base.names():
         entry = base.entry(name)
         served = entry.served(release)

@@ -56,8 +56,7 @@ _FIELD_KEYS = (
     "tag",
     "zeroCopy",
 )
-# The first draft of KIP-482 used other words for tagged fields, and had no words for compact
-# fields.
+# The first draft of KIP-482 used other words for tagged fields, and had none for compact fields.
 _DRAFT_MESSAGE_KEYS = (
     *(key for key in _MESSAGE_KEYS if key not in {"flexibleVersions", "headerVersions"}),
     "versionsWithOptional",
@@ -150,7 +149,7 @@ class _Parser:
     def message_flexible(self, members: Members, valid: Versions) -> Versions:
         if self.mode == "draft":
             return members.versions("versionsWithOptional", Versions.NONE)
-        # A message without valid versions was removed by a release. The spec of such a message
+        # If a message has no valid versions, a release removed it. The spec of such a message
         # contains no other keys.
         if self.mode != "legacy" and valid and "flexibleVersions" not in members:
             reason = "the spec has no 'flexibleVersions'; write '0+' in a new spec"

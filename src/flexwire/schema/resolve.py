@@ -92,7 +92,7 @@ def resolve(
     """Return the schema of ``version``. The version need not be valid.
 
     ``others`` are the message's specs for other versions, the newest first. Fields that are only in
-    these specs are absent fields here, so that a value in such a field is not lost silently.
+    these specs become absent fields here, so that a value in such a field is not lost silently.
     ``encoding`` determines how the version is written. See `effective` for the cases in which this
     makes a difference.
 

@@ -54,7 +54,7 @@ class SpecFile:
     """A file that contains a spec.
 
     ``name`` is the name of the file in findings. ``path`` is the name of the file in the
-    configuration: an absolute path on disk, or a path in a jar or a git revision. Specs that
+    configuration: an absolute path on disk, or a path within a jar or a git revision. Specs that
     belong together have the same ``directory``, and ``whole`` is true if all of these were
     requested. ``content`` is cut off one byte after the largest size that is accepted. ``module``
     and ``release`` are the part of Kafka and the release to which the spec belongs, if the file's
@@ -232,7 +232,7 @@ def _raise(error: OSError) -> None:
 
 
 def _from_jar(path: Path, *, kafka_only: bool = False) -> Iterator[SpecFile]:
-    """Yield the specs in a jar: those at Kafka's paths, or all JSON files if no file is there."""
+    """Yield the specs in a jar: those at Kafka's paths, or all JSON files if there are none."""
     try:
         with zipfile.ZipFile(path) as jar:
             entries = [entry for entry in jar.infolist() if _is_spec(entry.filename)]
@@ -251,7 +251,8 @@ def _from_jar(path: Path, *, kafka_only: bool = False) -> Iterator[SpecFile]:
 
 
 def jar_name(path: Path) -> tuple[str, str]:
-    """Return the module and the release in the name of a Kafka jar. A missing part is "".
+    """Return the module and the release that the name of a Kafka jar contains. A missing part is
+    "".
 
     >>> jar_name(Path("kafka-group-coordinator-4.4.0.jar")), jar_name(Path("kafka_2.13-3.8.1.jar"))
     (('group-coordinator', '4.4.0'), ('core', '3.8.1'))

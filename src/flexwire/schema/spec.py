@@ -105,7 +105,7 @@ class FieldType:
         """Parse a string such as ``int32``, ``[]int32``, ``Topic`` or ``[]Topic``.
 
         Raises `ValueError` for an array of arrays, for a missing element type, and for a name that
-        is neither a primitive type nor begins with a capital letter like a structure.
+        is not a primitive type and does not begin with a capital letter as a structure's name does.
         """
         text = text.strip()
         is_array = text.startswith("[]")

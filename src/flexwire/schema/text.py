@@ -110,8 +110,8 @@ class SpecText:
     The text is JSON with ``//`` and ``/* */`` comments. Trailing commas, single quotes and ``#``
     comments are errors. The source is the set of Jackson options in Kafka's generator.
 
-    If a list of ``problems`` is given, reading continues after most problems and adds them to the
-    list.
+    If a list of ``problems`` is given, reading continues after most problems, which are added to
+    the list.
     """
 
     def __init__(self, text: str, source: str, problems: list[Problem] | None = None) -> None:

@@ -85,7 +85,7 @@ class RuleInfo(Protocol):
 
     @property
     def category(self) -> Enum:
-        """The rule's category, an enum member with a name."""
+        """The rule's category: an enum member with a name."""
 
     @property
     def level(self) -> Level:

@@ -65,8 +65,8 @@ ENTRY: Final = struct.Struct(">qi")
 LENGTH_END: Final = PARTITION_LEADER_EPOCH_AT
 # The offset, size, crc, magic and attributes and, in magic 1, the timestamp.
 PREFIXES: Final = (struct.Struct(">qiIBB"), struct.Struct(">qiIBBq"))
-# The magic and the size are at the same places in every format. The crc of a message covers
-# the magic and all bytes after it.
+# The magic and the size are in the same places in every format. The crc of a message covers the
+# magic and all bytes after it.
 MESSAGE_CRC_START: Final = MAGIC_AT
 CRC_SIZE: Final = ATTRIBUTES_AT - CRC_AT
 

@@ -26,7 +26,7 @@ def format_path(path: list[str]) -> str:
 class Reader:
     """Read primitives from ``data``, and check every length against the remaining bytes.
 
-    A reader is strict by default. A ``lenient`` reader accepts everything that Kafka's Java
+    A reader is strict by default. A ``lenient`` reader accepts everything that Kafka's Java code
     accepts. Positions are counted in bytes from the start of ``data``. Raises `DecodeError` with
     the path and the byte at which reading failed.
     """

@@ -219,7 +219,7 @@ class Replacement(NamedTuple):
 def replace_fields(data: bytes, replacements: Iterable[Replacement]) -> bytes:
     """Return ``data`` with new values in the given fields. All other bytes remain the same.
 
-    The sizes of the tagged fields around the changed fields are adapted. Tagged fields must be in
+    The sizes of the tagged fields around the changed fields are adjusted. Tagged fields must be in
     tag sections (`TagForm.SECTION`), as in every released message. Raises `EncodeError` for values
     that do not have the types of their fields.
     """

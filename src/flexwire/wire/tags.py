@@ -176,9 +176,9 @@ def read_tagged_fields(
 ) -> tuple[dict[int, Any], dict[int, bytes]]:
     """Read a structure's tagged fields: the values of known tags, and the bytes of unknown tags.
 
-    Like Kafka's Java, the lenient reader keeps unknown fields that cannot be written. A tag above
-    31 bits is kept unchanged. A second value for a tag is kept under tag + n * 2**32, where n is
-    the number of unknown fields before it. Both kinds of keys are above the highest tag. Raises
+    Like Kafka's Java code, the lenient reader keeps unknown fields that cannot be written. A tag
+    above 31 bits is kept unchanged. A second value for a tag is kept under tag + n * 2**32, where n
+    is the number of unknown fields before it. Both kinds of keys are above the highest tag. Raises
     `DecodeError`, also for a tag in ``refused``.
     """
     values: dict[int, Any] = {}

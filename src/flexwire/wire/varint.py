@@ -1,7 +1,7 @@
 """Integers of variable length: groups of 7 bits, lowest first, with bit 8 set in all but the last.
 
-Unsigned varints are the lengths and tags of KIP-482. Zig-zag varints and varlongs are the numbers
-in record batches.
+Unsigned varints encode the lengths and tags of KIP-482. Zig-zag varints and varlongs encode the
+numbers in record batches.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def read_unsigned_varint(
     """Decode the varint at ``position``. Return the value and the position after it.
 
     Strict reading refuses forms that are too long (whose last group is zero) and bits beyond
-    ``bits``. Lenient reading accepts both faults, as Kafka's Java does, and drops the additional
-    bits. Raises `DecodeError` at the byte at which the varint begins.
+    ``bits``. Lenient reading accepts both faults, as Kafka's Java code does, and drops the
+    additional bits. Raises `DecodeError` at the byte at which the varint begins.
     """
     value = 0
     start = position

@@ -210,7 +210,7 @@ def _message_json(message: MessageDifference) -> dict[str, Any]:
 
 
 def to_html(comparison: SpecComparison, costs: str = "") -> str:
-    """Return a page that needs no other file and no network. ``costs`` is as in `to_markdown`."""
+    """Return a page that needs no other files and no network. ``costs`` is as in `to_markdown`."""
     shown = [message for message in comparison.messages if not message.only_text][:MOST_SHOWN]
     view = {
         "comparison": comparison,

@@ -1,8 +1,8 @@
 """Find the breaking changes of a message spec. Each change is reported once, with all versions.
 
-Old messages are matched with new messages, and some old messages may be missing. A message counts
-as removed only if the new input would have to contain it. Only the given input is compared: if one
-file is compared with a release, the other messages of the release are not expected.
+Old messages are matched with new messages, and some old messages may have no match. A message
+counts as removed only if the new input would have to contain it. Only the given input is compared:
+if one file is compared with a release, the other messages of the release are not expected.
 
 Changes to preview versions do not count as breaking. If a request has `latestVersionUnstable`,
 brokers offer its highest version only if `unstable.api.versions.enable` is set, and Kafka may still

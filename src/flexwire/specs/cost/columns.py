@@ -71,7 +71,7 @@ NEEDED: Final = (
 
 _LENGTH = 4
 _NO_ID, _SOME_ID = uuid_text(UUID(int=0)), uuid_text(UUID(int=1))
-# The placeholders for record batches are memory that is reserved and never written.
+# The placeholders for record batches are memory that is reserved but never written.
 _MOST_BYTES = 64 * 1024 * 1024
 
 
@@ -87,7 +87,7 @@ def frame_sizes(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Measure the frames of one message and return a row for each: `FRAME_SIZES`.
 
     ``rows`` contains the columns `NEEDED`. A size is null if the encoding cannot express a value
-    (such as tagged fields in an encoding without them), and if the body is null. ``has_error`` is
+    (such as tagged fields in an encoding without them) or if the body is null. ``has_error`` is
     null if KIP-636 does not change the message or the message has no error code. Sizes include the
     four bytes of a frame's length.
     """

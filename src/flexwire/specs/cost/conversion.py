@@ -31,7 +31,7 @@ MOST_FIELDS = 100_000
 def renames(
     old: tuple[MessageSpec, int], new: tuple[MessageSpec, int]
 ) -> dict[tuple[str, str], dict[str, str]]:
-    """Find the fields that differ only in their names between two specs at their versions.
+    """Find the fields that differ only in their names between two specs, each at its version.
 
     Raises `SpecError` for a spec that cannot be laid out.
     """

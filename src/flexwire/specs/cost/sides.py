@@ -94,7 +94,7 @@ def bundled_specs() -> SideSpecs:
 
 
 class ErrorTaggedSpecs(SideSpecs):
-    """The old specs with an added version in which the errors of an RPC are tagged.
+    """The old specs, with an added version in which the errors of an RPC are tagged.
 
     The KIP adds one new version to each RPC, after the RPC's newest version. Traffic contains many
     versions. Here, each version is therefore followed by a version with the same fields, in which

@@ -39,7 +39,7 @@ class FieldRow:
 
     ``path`` consists of the names in the spec, beginning below the message and joined by dots.
     ``depth`` is the number of dots. ``type`` is the type in the spec. ``wire`` describes how the
-    field is written in this version. ``default`` is JSON or "zero uuid". ``properties`` are
+    field is written in this version. ``default`` is JSON or "zero uuid". ``properties`` contains
     "nullable", "tag 0" and the like. ``versions`` and ``about`` are the same in all versions.
     """
 

@@ -212,8 +212,8 @@ def comparisons(message: GuideMessage) -> dict[str, object]:
 
     ``layouts`` contains the number of each version's layout. ``steps`` contains, under "old-new",
     the steps between two layouts that change something. Each step consists of the place in the old
-    table and in the new table (-1 for none), and the aspects as bits. ``facts`` contains the
-    changed facts between two numbers of ``states``.
+    table and in the new table (-1 for none), and the aspects as bits. ``facts`` contains the facts
+    that changed between two numbers in ``states``.
     """
     layouts = _numbered([_aspects(version) for version in message.versions])
     states = _numbered([facts(version, message) for version in message.versions])
@@ -390,7 +390,7 @@ def _shorten(name: str) -> str:
 
 
 def _run(releases: Sequence[str]) -> str:
-    """Return the first and the last of consecutive releases."""
+    """Return the first and last of several consecutive releases."""
     return releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
 
 

@@ -48,8 +48,8 @@ class Senders(NamedTuple):
 class VersionTraffic:
     """The use of one version of a message: its senders, and its fields by path.
 
-    ``fields`` does not contain fields that are missing from the tables. For records, the tables
-    contain only sizes.
+    ``fields`` omits fields that are missing from the tables. For records, the tables contain only
+    sizes.
     """
 
     messages: int

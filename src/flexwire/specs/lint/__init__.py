@@ -1,4 +1,4 @@
-"""Check message specs: findings, the rules of lint, and the formats in which findings are printed.
+"""Check message specs: findings, the lint rules, and the formats in which findings are printed.
 
 Kafka's generator stops at the first problem, or writes Java code that does not compile. Here a
 spec is read as far as possible, and every rule checks the part that could be read. All findings

@@ -1,4 +1,4 @@
-"""Run every rule of lint over every spec, and collect the findings."""
+"""Run every lint rule on every spec, and collect the findings."""
 
 from __future__ import annotations
 

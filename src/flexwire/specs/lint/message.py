@@ -67,7 +67,7 @@ class CheckedMessage:
 
     @property
     def header_ranges(self) -> tuple[tuple[Versions, int], ...]:
-        """The ranges of ``headerVersions`` with their header versions, if rules can judge them.
+        """The ranges in ``headerVersions`` with their header versions, if rules can judge them.
 
         The result is empty if the spec has no such key or cannot be read.
         """
@@ -104,7 +104,7 @@ class CheckedMessage:
         return self.text.position(member.value.offset) if member else position
 
     def has(self, element: FieldSpec | StructSpec | None, key: str) -> bool:
-        """Return whether the spec contains a member with any value."""
+        """Return whether the spec contains a member, whatever the member's value is."""
         return key in self._objects[self.top if element is None else element.position].members
 
     @cached_property

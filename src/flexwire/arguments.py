@@ -120,8 +120,9 @@ def to_kind(value: object, name: str, kind: type[T]) -> T:
 
 
 def iso_time(text: str) -> datetime | None:
-    """Return the time that an ISO 8601 text represents, or None for any other text. The default
-    zone is UTC.
+    """Return the time that an ISO 8601 text represents, or None for any other text.
+
+    The default zone is UTC.
 
     >>> iso_time("2026-11-22T10:00")
     datetime.datetime(2026, 11, 22, 10, 0, tzinfo=datetime.timezone.utc)

@@ -48,8 +48,9 @@ class Versions:
 
     @classmethod
     def parse(cls, text: str, default: Versions | None = None) -> Versions:
-        """Return the range that a string in the notation of specs represents. For an empty string,
-        return ``default``.
+        """Return the range that a string in the notation of specs represents.
+
+        For an empty string, return ``default``.
 
         Raises `ValueError` for any other text, including numbers above 32767. A range in the wrong
         order ("3-1") is empty, as in Kafka's generator.

@@ -140,8 +140,9 @@ class _FormReader:
         return plain
 
     def missing_text(self) -> str:
-        """Return a description of the missing fields. The path in the error is that of the first
-        missing field.
+        """Return a description of the missing fields.
+
+        The path in the error is that of the first missing field.
         """
         reason = "missing, and mandatory in this version"
         if self.count == 1:

@@ -71,10 +71,12 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
 
     @classmethod
     def of(cls, /, **fields: Any) -> Self:
-        """Create an object from simple values. At any depth, structures may be mappings or objects.
-        The names are Python attribute names. The class itself also accepts and writes mappings, but
-        does not convert them, so an object with mappings does not equal the decoded object. Raises
-        `ArgumentError` with the path of a name that is not a field, and the most similar name.
+        """Create an object from simple values.
+
+        At any depth, structures may be mappings or objects. The names are Python attribute names.
+        The class itself also accepts and writes mappings, but does not convert them, so an object
+        with mappings does not equal the decoded object. Raises `ArgumentError` with the path of a
+        name that is not a field, and the most similar name.
 
         >>> from flexwire.codec import message
         >>> message("MetadataRequest").of(topics=[{"name": "orders"}]).topics[0].name

@@ -251,8 +251,9 @@ def _from_jar(path: Path, *, kafka_only: bool = False) -> Iterator[SpecFile]:
 
 
 def jar_name(path: Path) -> tuple[str, str]:
-    """Return the module and the release that the name of a Kafka jar contains. A missing part is
-    "".
+    """Return the module and the release that the name of a Kafka jar contains.
+
+    A missing part is "".
 
     >>> jar_name(Path("kafka-group-coordinator-4.4.0.jar")), jar_name(Path("kafka_2.13-3.8.1.jar"))
     (('group-coordinator', '4.4.0'), ('core', '3.8.1'))

@@ -142,7 +142,9 @@ class MessageCost:
 
 @dataclass(slots=True)
 class UncomparedCount:
-    """Messages or bytes that were not compared, all for one reason. ``example`` is the first error.
+    """Messages or bytes that were not compared, all for one reason.
+
+    ``example`` is the first error.
     """
 
     times: int = 0

@@ -72,5 +72,5 @@ def test_paths_give_each_file_for_what_it_is(tmp_path: Path) -> None:
     renamed = tmp_path / "broker-7"
     renamed.write_bytes(LINE)
     assert [log.source.name for log in input_sources([renamed]).request_logs] == [str(renamed)]
-    with pytest.raises(CaptureError, match="would count twice"):
+    with pytest.raises(CaptureError, match="would be counted twice"):
         input_sources([captures, renamed])

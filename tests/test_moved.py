@@ -30,7 +30,7 @@ def test_an_old_name_gives_the_object_with_the_new_name(module: str) -> None:
     room = import_module(module)
     for old, new in RENAMED[module].items():
         assert old not in vars(room)
-        with pytest.warns(DeprecationWarning, match=f"{old} is {new} now"):
+        with pytest.warns(DeprecationWarning, match=f"{old} is now {new}"):
             found = getattr(room, old)
         assert found is getattr(room, new)
     with pytest.raises(AttributeError, match="no attribute 'NoSuchName'"):
@@ -47,7 +47,7 @@ def test_a_new_path_is_no_old_one() -> None:
 
 
 def test_what_else_stood_in_a_room_that_moved_names_the_new_room() -> None:
-    with pytest.raises(ModuleNotFoundError, match=r"net\.relay has moved.* flexwire\.tap now"):
+    with pytest.raises(ModuleNotFoundError, match=r"net\.relay has moved.* is now flexwire\.tap"):
         import_module("flexwire.net.relay")
     with pytest.raises(ModuleNotFoundError, match=r"No module named .flexwire\.nets"):
         import_module("flexwire.nets")

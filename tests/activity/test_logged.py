@@ -246,7 +246,7 @@ def test_paths_tell_what_they_are(tmp_path: Path) -> None:
     empty = tmp_path / "captures"
     empty.mkdir()
     assert not isinstance(open_activity([empty]), RequestLogActivity)
-    with pytest.raises(CaptureError, match="would count twice"):
+    with pytest.raises(CaptureError, match="would be counted twice"):
         open_activity([log, *capture_files("everything")])
     with pytest.raises(CaptureError, match="no such file"):
         open_activity([tmp_path / "nothing"])

@@ -266,7 +266,7 @@ def test_the_ids_of_so_many_connections_are_kept_and_the_others_are_counted(
 def test_captures_beside_request_logs_are_refused(tmp_path: Path) -> None:
     (tmp_path / "kafka-request.log").write_bytes(line())
     (tmp_path / "one.pcapng").write_bytes(b"")
-    with pytest.raises(CaptureError, match="count twice"):
+    with pytest.raises(CaptureError, match="counted twice"):
         input_sources([tmp_path])
 
 

@@ -171,8 +171,7 @@ class CatalogEntry:
         self.flexible_versions = Versions.parse(facts["flexibleVersions"])
         written = facts.get("headerVersions")
         self._header_versions = None if written is None else HeaderVersions.parse(written)
-        # For each spec in the file: the first and last release that use it, and the versions for
-        # which they use it.
+        # For each spec in the file: the first and last release that use it, and for which versions.
         self._serves: list[list[tuple[str, str, str]]] = facts["specs"]
         self._parsed: dict[int, MessageSpec] = {}
         self._whole: dict[tuple[tuple[Versions, int], ...], MessageSpec] = {}
@@ -272,8 +271,7 @@ class CatalogEntry:
 
         If one of the release's specs has all versions, that spec is returned.
 
-        Raises `SpecError` if there is no such spec. Kafka's own releases always contain such a
-        spec.
+        Raises `SpecError` if there is no such spec. Kafka's own releases always have one.
         """
         valid, used = self.releases[release], tuple(self._revisions[release])
         # Releases that use the same specs for the same versions have the same whole spec.
@@ -481,7 +479,7 @@ class Catalog:
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             names = [INDEX, *(f"{self.entry(name).module}/{name}.json" for name in self.names())]
             for name in names:
-                # With this time, the earliest in a zip file, equal files have equal bytes.
+                # With this time, the earliest that a zip file allows, equal files have equal bytes.
                 archive.writestr(
                     zipfile.ZipInfo(name), self.read(*name.split("/")), zipfile.ZIP_DEFLATED
                 )

@@ -1,4 +1,4 @@
-"""Messages, as a directory, a git revision, a jar, or a release of the catalog contains them."""
+"""Messages from directories, git revisions, jars, and releases of the catalog."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SpecOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """A message, as a directory or a release contains it.
+    """A message, in the form in which a directory or a release contains it.
 
     ``by_version`` contains the specs for versions that ``spec`` does not describe. (The bundled
     catalog stores differences instead of a file for each release.) ``top`` is the place at which

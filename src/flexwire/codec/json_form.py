@@ -110,7 +110,7 @@ def read_json(
 
 @dataclass(slots=True)
 class _FormReader:
-    """Read a form, in which fields may have names in ``names``, and collect the missing fields."""
+    """Read a form whose fields may have the names in ``names``, and collect the missing fields."""
 
     names: Names
     defaults: bool

@@ -153,7 +153,7 @@ class Message(MessageStruct, gc=False):
 
     @classmethod
     def from_json(cls, obj: Any, version: int, *, defaults: bool = False) -> Self:
-        """Return the message in a JSON form. Its fields can have their names in any release.
+        """Return the message in a JSON form. Its fields can have names from any release.
 
         Every untagged field of the version must be present. With ``defaults``, missing fields get
         the defaults in their spec. Raises `JsonFormError` with the path of an invalid value, and
@@ -184,8 +184,7 @@ def message(name: str, release: str | None = None) -> type[Message]:
     """Return the class of a bundled message, or of the message in one release of Kafka.
 
     Every call returns the same class. ``release`` is a name that `Catalog.release` accepts, such as
-    "4.0" for the newest 4.0. Raises `UnknownMessageError`, whose message suggests the most similar
-    names.
+    "4.0" for the newest 4.0. Raises `UnknownMessageError`, which suggests the most similar names.
     """
     name = to_text(name, "name")
     if release is not None:

@@ -109,7 +109,7 @@ class Boundary(StrEnum):
 def boundary_message(
     message: type[M], version: int, boundary: Boundary, encoding: Encoding = Encoding.KAFKA
 ) -> M:
-    """Return a message whose values are all at one end of their ranges.
+    """Return a message whose values are at one end of their ranges.
 
     >>> from flexwire.codec import message
     >>> boundary_message(message("HeartbeatRequest"), 4, Boundary.NULL).group_instance_id is None

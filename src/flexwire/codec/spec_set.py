@@ -40,7 +40,7 @@ class SpecSet:
     def spec(self, name: str) -> MessageSpec:
         """Return the spec of a message.
 
-        Raises `UnknownMessageError`, whose message suggests the most similar names.
+        Raises `UnknownMessageError`, which suggests the most similar names.
         """
         if to_text(name, "name") not in self._specs:
             near = get_close_matches(name, self._specs, n=3)

@@ -1,4 +1,4 @@
-"""The places of the fields that precede the records of a batch, and the key of a message.
+"""The places of the fields that precede the records of a batch, or the key of a message.
 
 Each field is defined once, with its width. Structs, offsets and sizes follow from these widths, for
 Python and for kernels. The source is Kafka's documentation, "Record Batch" and "Old Message

@@ -8,7 +8,7 @@
     return made;
   };
 
-  // Versions: one at a time, named by the address.
+  // Versions: one is shown at a time, and the address selects it.
   const data = JSON.parse(document.getElementById("data")?.textContent ?? "[]");
   const sections = [...document.querySelectorAll("section.version")];
   const links = [...document.querySelectorAll(".versions a")];
@@ -25,7 +25,7 @@
     try {
       name = decodeURIComponent(name);
     } catch {
-      // Not the encoding of anything: then it is taken as it stands.
+      // A name that is not validly encoded is used unchanged.
     }
     const pair = /^diff-v(\d+)-v(\d+)$/.exec(name);
     if (pair && compare && offer(pair[1], pair[2])) {
@@ -38,7 +38,7 @@
     if (target) target.scrollIntoView({ block: target === section ? "start" : "center" });
   };
 
-  // Differences: what the data says, shown with the rows of the versions' tables.
+  // Differences: the data lists them, and the rows come from the versions' tables.
   const columns = [[1, 1], [2, 2], [4, 3], [8, 4]];
   const rowsOf = (side, version) =>
     document.querySelector(`#v${version} table[data-side="${side}"]`)?.tBodies[0].rows ?? [];
@@ -48,7 +48,7 @@
     const head = made.cells[0];
     head.removeAttribute("style");
     const path = make("code");
-    // A narrow column breaks a path behind a dot.
+    // In a narrow column, a path is broken after a dot.
     row.dataset.path.split(/(?<=\.)/).forEach((name) => path.append(name, make("wbr")));
     head.replaceChildren(make("span", kind, `kind ${kind}`), " ", path);
     made.deleteCell(5);
@@ -127,7 +127,7 @@
   };
   if (sections.length) {
     document.documentElement.classList.add("js");
-    // These places are for who has no script; here the comparison shows what they name.
+    // These anchors are for readers without scripts. Here, the comparison shows what the anchors name.
     for (const step of document.querySelectorAll(".step")) step.removeAttribute("id");
     choose(sections[0]);
   }
@@ -165,13 +165,13 @@
     note: `${type} in ${entries[page].title}${entries[page].api ? ` ${place.split("-")[1]}` : ""}`,
   }));
   const fit = (text, word) => (text === word ? 0 : text.startsWith(word) ? 1 : text.includes(word) ? 2 : 9);
-  // Lower ranks stand first: an API by its name or key, a message, a field by its name, then by its type.
+  // Lower ranks come first: an API by its name or key, a message, a field by its name, then by its type.
   const rankPage = (page, word) => {
     const best = page.key === word ? 0 : Math.min(...page.words.map((text) => fit(text, word)));
     return best === 9 ? 99 : [0, 2, 3][best] + (page.api ? 0 : 0.5);
   };
   const rankField = (field, word) => {
-    // A number is a key.
+    // A number can only be a key.
     if (/^\d+$/.test(word)) return 99;
     const behind = field.owner.api ? 0 : 0.5;
     const name = fit(field.name, word);
@@ -194,7 +194,7 @@
         const own = words.filter((word) => rankField(field, word) < 99);
         const rest = words.filter((word) => rankField(field, word) === 99);
         if (own.length && rest.every((word) => rankPage(field.owner, word) < 99)) {
-          // Behind what has the words as one.
+          // This result comes after those that contain all words as one.
           rank = 0.25 + Math.max(...own.map((word) => rankField(field, word)), ...rest.map((word) => rankPage(field.owner, word)));
         }
       }

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 STUB = ROOT / "src" / "flexwire" / "messages.pyi"
 _HEAD = """\
 # Written by `python -m tools.pages.stubs` from the bundled catalog; do not edit.
-# A docstring beneath a field is what an editor shows of it, and Kafka's names are as long as they
-# are: hence `noqa`.
+# Editors show the docstring beneath a field, and Kafka's names can be long: hence `noqa`.
 # ruff: noqa: PYI021, E501
 # fmt: off
 

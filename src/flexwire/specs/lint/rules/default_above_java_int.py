@@ -35,7 +35,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
             continue
         if INT32_MAX < int(digits) < 2**32:
             reason = (
-                f"default {digits} of {field.name} does not fit a Java int; "
+                f"default {digits} of {field.name} does not fit into a Java int; "
                 f"write '{int(digits):#x}'"
             )
             yield message.at(field, "default"), reason

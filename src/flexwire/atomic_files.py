@@ -26,7 +26,7 @@ def write_together(root: Path, files: Mapping[str, bytes]) -> None:
     """Write files to their paths below a directory, which is created if it is missing.
 
     Each file is first written next to its final path. All files are renamed after the last one is
-    complete. If the disk is full or a directory is not writable, no file is therefore changed.
+    complete. Therefore no file is changed if the disk is full or a directory is not writable.
     Raises `OSError`, which contains the name of the file or directory that cannot be written.
     """
     created: list[Path] = []

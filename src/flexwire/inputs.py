@@ -99,8 +99,8 @@ def input_sources(paths: Iterable[str | Path]) -> Inputs:
 
     If log segments are given, the files next to them are read too.
 
-    The name of a file determines its kind. If the name does not, the content does. A path to a file
-    may have any name. In a directory, files whose names do not indicate a type are skipped. Raises
+    The kind of a file is determined by its name, or else by its content. A path to a file may have
+    any name. In a directory, files whose names do not indicate a type are skipped. Raises
     `CaptureError` for captures together with request logs, because a request in both would be
     counted twice.
     """

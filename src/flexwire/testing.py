@@ -61,8 +61,8 @@ def messages(
 
     Without ``version``, an example can have any version that is in a release. ``release`` selects
     the layout of a release, as in `flexwire.message`. With ``unknown_tags``, flexible structures
-    contain tagged fields that are in no release, with tags of 10,000 and above. Records fields
-    contain a record batch, or are empty or null.
+    contain tagged fields that are in no release, with tags of 10,000 and above. Fields for
+    records contain a record batch, or are empty or null.
 
     Raises `UnknownMessageError` for a name or a version that is in no release.
 

@@ -144,8 +144,8 @@ class Message(MessageStruct, gc=False):
         schema = self.definition.schema(version)
         try:
             plain = to_plain(self, schema)
-            # A message that cannot be encoded has no JSON form. The wire types decide whether it
-            # can be.
+            # A value that even a lenient writer refuses has no JSON form. The wire types decide
+            # this.
             schema.write(Writer(lenient=True), plain)
             return write_json(plain, schema)
         except CodecError as error:

@@ -60,7 +60,7 @@ class History:
         self.name = name
         self.modules: list[str] = []
         self.kept: list[CatalogSpec] = []
-        # The default spec for each version, which comes from the newest release.
+        # The default spec for each version: the one in the newest release that has the version.
         self._defaults: dict[int, CatalogSpec] = {}
         # For each version: every layout, with a schema for it and the releases that use it.
         self._layouts: dict[int, dict[object, tuple[Schema, set[str]]]] = {}
@@ -122,7 +122,7 @@ class History:
         return None
 
     def changed(self, read: Collection[str]) -> Iterator[int]:
-        """Yield the versions with a layout that only the releases in ``read`` have."""
+        """Yield the versions with several layouts, one of which only releases in ``read`` have."""
         for version in self.versions:
             layouts = self._by_bytes(version)
             if len(layouts) > 1 and _only(read, layouts):

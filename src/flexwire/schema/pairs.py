@@ -74,9 +74,9 @@ class SpecVersion:
 
 @dataclass(frozen=True, slots=True)
 class FieldPair:
-    """A field that both specs have.
+    """A field of either spec, paired with the same field of the other spec.
 
-    One side may be None. If a spec does not contain the field at all, the spec's side is None.
+    If a spec does not contain the field at all, the side of that spec is None.
     """
 
     old: StructureMember | None

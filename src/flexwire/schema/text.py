@@ -244,7 +244,7 @@ class _Tokens:
         # Jackson accepts a repeated key and uses the last value. The author probably wanted both
         # values.
         at, before = self._text.position(offset), self._text.position(first)
-        reason = f"key {short(key)} is also at {before.line}:{before.column}; remove one of them"
+        reason = f"key {short(key)} is also at {before.line}:{before.column}; remove one of the two"
         self._text.refuse("KEY_REPEATED", reason, at)
 
     def _another(self, closing: str, what: str, opened: int) -> bool:

@@ -8,8 +8,8 @@ from enum import Enum
 class Encoding(Enum):
     """An encoding of a message version. The same object has different bytes in each encoding.
 
-    The encodings of the drafts change versions that are flexible in the spec, and FLEXIBLE changes
-    versions that are not flexible. For all other versions, every encoding is the same as KAFKA.
+    The encodings of the drafts, and FIXED, change versions that are flexible in the spec. FLEXIBLE
+    changes versions that are not flexible. Each encoding writes all other versions as KAFKA does.
     `flexwire.schema.resolve` decides how an encoding affects a field.
     """
 

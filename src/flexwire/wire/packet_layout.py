@@ -36,7 +36,8 @@ VLAN_TAG_BYTES = 4
 FAMILY_IPV4 = 2
 FAMILIES_IPV6 = FAMILY_LINUX, FAMILY_NETBSD, FAMILY_FREEBSD, FAMILY_DARWIN = 10, 24, 28, 30
 FAMILY_BYTES = 4
-# The place of the network protocol in link headers. In version 2, a cooked header ends with a tag.
+# The place of the network protocol in link headers. In version 2, any VLAN tags follow the cooked
+# header.
 ETHERNET_PROTOCOL_AT, COOKED_PROTOCOL_AT = 12, 14
 COOKED_2_BYTES, COOKED_2_TAGS_AT = 20, 22
 

@@ -78,7 +78,7 @@ CSV_COLUMNS = (
 
 
 def sorted_rows(meter: CostMeter) -> list[MessageCost]:
-    """Return the rows that count messages, the largest saving first."""
+    """Return the rows with at least one message, the largest saving first."""
     rows = (row for row in meter.rows.values() if row.messages)
     return sorted(rows, key=lambda row: (-row.whole.saved, row.name, row.version))
 

@@ -70,7 +70,7 @@ class CharacterBudget:
         """Subtract the characters of a field. Raises `SpecError` if too few characters are left."""
         self.left -= _ROW + len(row.path) + len(row.default) + len(row.about)
         if self.left < 0:
-            reason = f"the fields of all versions together exceed {LARGEST:,} characters"
+            reason = f"the fields of all versions together take more than {LARGEST:,} characters"
             raise SpecError(f"too large for a guide: {reason}", source=self.message)
 
 

@@ -390,7 +390,7 @@ def _shorten(name: str) -> str:
 
 
 def _run(releases: Sequence[str]) -> str:
-    """Return the first and last of several consecutive releases."""
+    """Return the first and last of consecutive releases, or the only one."""
     return releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
 
 

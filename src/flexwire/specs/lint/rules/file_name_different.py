@@ -13,8 +13,8 @@ Instead:
     { "name": "FooRequest", "type": "request", "apiKey": 1,
       "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
 
-Source: flexwire. In Kafka, QuorumState.json and ZkMigrationRecord.json differ from the names of
-their messages.
+Source: flexwire. In Kafka, the names of QuorumState.json and ZkMigrationRecord.json differ from the
+names of their messages.
 """
 
 from __future__ import annotations

@@ -42,6 +42,9 @@ def to_int(value: object, name: str, *, least: int | None = None, bits: int = _I
 
     >>> to_int(7, "version")
     7
+    >>> to_int(-(1 << 31) - 1, "offset", bits=32)
+    Traceback (most recent call last):
+    flexwire.errors.ArgumentError: offset: expected a 32-bit int, got -2147483649
     """
     low = -(1 << (bits - 1)) if least is None else least
     number = None

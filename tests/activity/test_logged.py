@@ -114,6 +114,17 @@ def test_a_topic_that_is_known_by_its_id_has_its_name() -> None:
     assert all(row.topics for row in fetching)
 
 
+def test_a_line_is_read_when_only_its_end_arrives(tmp_path: Path, follow: Follow) -> None:
+    log = tmp_path / "kafka-request.log"
+    header = {"requestApiKey": 3, "requestApiVersion": 12, "correlationId": 1, "clientId": "c"}
+    source = follow(log)
+    for part, requests in ((line(requestHeader=header), 0), (b"\n", 1), (b"\n", 1)):
+        with log.open("ab") as file:
+            file.write(part)
+        grow(source)
+        assert sum(row.requests for row in source.table) == requests
+
+
 def test_a_client_id_that_comes_once_stays(tmp_path: Path) -> None:
     """A broker logs a client's null id as an empty one (KIP-1313)."""
     log = tmp_path / "kafka-request.log"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.console import Console
 
-from flexwire.demo.run import run_client
+from flexwire.demo.outcome import ClientOutcome
+from flexwire.demo.run import _clients, run_client
+from tests.report.sample import SAMPLE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,3 +50,17 @@ def test_a_client_that_hangs_crashes_or_babbles_is_a_failure_by_name(
     outcome = asyncio.run(run_client("aio", "127.0.0.1:1", seconds=seconds))
     assert outcome.client == "aio"
     assert outcome.failures[0].startswith(failure)
+
+
+def test_the_summary_shows_each_client_s_version_and_part() -> None:
+    clients = (
+        ClientOutcome(client="java", version="4.4.0 (build 1)", part="writes", produced=3),
+        ClientOutcome(client="go", version=""),
+    )
+    text = io.StringIO()
+    Console(file=text, width=100).print(_clients(clients, SAMPLE))
+    shown = text.getvalue().splitlines()
+    assert [row.split()[:4] for row in shown[1:]] == [
+        ["java", "4.4.0,", "writes", "3"],
+        ["go", "—", "0", "0"],
+    ]

@@ -380,6 +380,18 @@ def test_facts_that_are_none_are_refused_without_quoting_them(
         )
 
 
+def test_facts_may_be_as_large_as_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make_served(tmp_path / "root")
+    size = (tmp_path / "root" / "analysis" / "facts.json").stat().st_size
+    monkeypatch.setattr(analyses_module, "MOST_FACTS_BYTES", size)
+    ask(root, "audit", analysis="analysis")
+    monkeypatch.setattr(analyses_module, "MOST_FACTS_BYTES", size - 1)
+    told = refusal(root, "audit", analysis="analysis")
+    assert f"is larger than {size - 1:,} bytes" in told
+
+
 def test_a_damaged_table_of_an_answer_is_an_error_of_ours(tmp_path: Path) -> None:
     root = make_served(tmp_path / "root")
     table = tmp_path / "root" / "analysis" / "tables" / "answers" / "talkers" / "talkers.parquet"

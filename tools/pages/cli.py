@@ -17,7 +17,7 @@ PAGE = DOCS / "cli.md"
 _HEAD = """# The command line
 
 This page is the output of `--help` for each command; a test compares the two.
-Exit codes: 0 success, 1 failure, 2 wrong usage, 100 findings.
+Exit codes: 0 success, 1 failure, 2 usage error, 100 findings.
 
 Shells complete commands, options, messages, APIs, releases and rules. For bash, put
 `eval "$(flexwire completion bash)"` into the file that the shell reads when it starts; for zsh, the

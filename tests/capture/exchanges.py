@@ -44,9 +44,9 @@ class Talk:
     others: float = 0.0  # connections of other protocols
     sasl: float = 0.0  # connections that authenticate first
     any_api: float = 0.0  # exchanges with any message, in any version, with any values
-    strange: float = 0.0  # exchanges that no well-behaved client and broker have
+    strange: float = 0.0  # exchanges that no well-behaved client and broker would have
     records: int = 6  # the most records in a batch
-    large: float = 0.0  # exchanges with a batch of many segments
+    large: float = 0.0  # exchanges with a batch that spans many segments
     hidden: float = 0.0  # connections that TLS hides; they are as long as other connections
 
 
@@ -117,7 +117,7 @@ def _other(source: random.Random) -> list[Step]:
 
 @cache
 def _apis() -> list[tuple[str, str, int]]:
-    """Return every request with its response, and the versions that both messages have."""
+    """Return every request with its response, and the versions that exist for both messages."""
     found = []
     for key in catalog().api_keys():
         pair = [
@@ -293,7 +293,7 @@ class _Said:
         return self._pair(made("HeartbeatRequest", **tags), made("HeartbeatResponse", **tags), 4)
 
     def damaged(self) -> _Exchange:
-        """Return each end's frame with a valid length but some invalid bytes in its body."""
+        """Return a frame from each end, with a valid length but some invalid bytes in its body."""
         pair = self._source.choice(_USUAL)(self)
         return self._damaged(pair[0]), self._damaged(pair[1])
 

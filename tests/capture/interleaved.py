@@ -61,7 +61,7 @@ class Shape:
     joined: float = 0.5  # frames that share a segment with the next frame
     acks: float = 0.3  # segments that are acknowledged by a separate packet
     options: float = 0.0  # connections whose packets carry TCP options
-    reuse: float = 0.0  # connections that reuse the ports of an earlier one
+    reuse: float = 0.0  # connections that reuse the ports of an earlier connection
     reset: float = 0.0
     unended: float = 0.0  # connections that continue after the capture
     begun: float = 0.0  # connections that began before the capture
@@ -72,7 +72,7 @@ class Shape:
     repeats: float = 0.0
     retransmissions: float = 0.0  # with other boundaries
     reorder: float = 0.0
-    window: int = 8  # the most places by which a packet is late
+    window: int = 8  # the maximum number of places by which a packet is late
     noise: float = 0.0  # packets of other protocols, and malformed packets
     same_time: float = 0.0
     backwards: float = 0.0  # packets with an earlier time than the previous packet
@@ -84,7 +84,7 @@ class Shape:
     hosts: int = 0  # like `taps`, but a connection may be in the files of two hosts
     shared: float = 0.0  # connections that are in the files of two hosts
     unseen: float = 0.0  # packets that one of the hosts misses
-    skew: int = 0  # the most microseconds by which a clock is ahead
+    skew: int = 0  # the maximum number of microseconds by which a clock is ahead
     snaplen: int = 0
     marks: bool = False  # flexwire's own comments, as in captures of the tap
     false_marks: float = 0.0
@@ -155,7 +155,7 @@ def write_capture(directory: Path, seed: int, shape: Shape) -> list[Path]:
 
 @dataclass(slots=True)
 class Packet:
-    """A packet and the host that captured it. ``begins`` says that its payload begins a frame."""
+    """A packet and the host that captured it. ``begins`` is true if its payload begins a frame."""
 
     lane: int
     sends: Direction

@@ -22,7 +22,7 @@ ABORT, COMMIT = bytes.fromhex("00000000"), bytes.fromhex("00000001")
 
 @dataclass
 class MadeSegment:
-    """A segment that grows, and its indexes. The indexes contain one batch in ``every``."""
+    """A segment that grows, and its indexes. The indexes contain one out of ``every`` batches."""
 
     base: int
     every: int = 1

@@ -1,4 +1,4 @@
-"""Each capture file of a tap that adds header tags names these tags and all its other facts."""
+"""A tap that adds header tags records these tags and its other facts in each capture file."""
 
 from __future__ import annotations
 

@@ -301,7 +301,7 @@ def _from(source: str, destination: str) -> Segment:
 
 
 def test_given_ends_decide_who_the_client_is() -> None:
-    # The broker has the higher port, and the captured bytes do not tell the ends apart.
+    # The broker has the higher port, and the captured bytes do not show which end is which.
     low, high = "10.0.0.9:1024", "10.0.0.1:60000"
     assert BrokerEnds.parse([60000], []).client(_from(low, high)) == low
     assert BrokerEnds.parse([60000], []).client(_from(high, low)) == low

@@ -1,4 +1,4 @@
-"""The random captures of tests are reproducible, interleaved, and have the promised content."""
+"""The tests' random captures are reproducible and interleaved, and have the promised content."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_a_wrong_crc_is_for_who_reads_the_batch(made: Made) -> None:
 def test_likely_places_are_tried_so_often_and_no_more(
     made: Made, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    # Each of these looks like the beginning of a batch of 61 bytes, but the crc is wrong.
+    # Each of these looks like the beginning of a 61-byte batch, but the CRC is wrong.
     bait = bytes.fromhex("00" * 8 + "00000031" + "00" * 4 + "02" + "00" * 44) * 4
     data = data_of(LOG)
     damaged = data[:738] + b"\xff" * 20 + bait + data[738:]

@@ -1,4 +1,4 @@
-"""Aborted transactions, producer snapshots and checkpoints are read, whole and damaged."""
+"""Aborted transactions, producer snapshots and checkpoints are read, whether whole or damaged."""
 
 from __future__ import annotations
 

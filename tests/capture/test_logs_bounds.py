@@ -118,7 +118,7 @@ def test_there_are_about_as_many_tasks_as_were_asked_for(tmp_path: Path, kinds: 
         assert (found == 1) is (wanted == 1)
         assert wanted / 3 <= found <= 2 * wanted + 1
         assert read_offsets(tmp_path, least_tasks=wanted) == expected
-    # No task has less than a batch.
+    # No task gets less than one batch.
     assert len(plan([tmp_path], LogQuery(least_tasks=10**9))) <= sum(one.batches for one in made)
 
 

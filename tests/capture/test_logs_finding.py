@@ -1,4 +1,4 @@
-"""The files that count as a log are those that a starting broker would read."""
+"""The files that count as a log are those that a broker would read on startup."""
 
 from __future__ import annotations
 

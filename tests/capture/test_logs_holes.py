@@ -1,4 +1,4 @@
-"""The gaps that batch headers show, piece by piece, are the offsets without a record."""
+"""The gaps that batch headers reveal, piece by piece, are the offsets without a record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums that are made while logs are read equal the sums of the records."""
+"""Sums computed while logs are read equal the sums of the records."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_sums_are_those_of_the_records(
         sums_of_kernel = counting.counted if by_kernel else None
         for batch in read_piece(piece, counting.read, sums=sums_of_kernel):
             assert isinstance(batch, pa.RecordBatch)
-            # The object reader counts message sets of magic 0 and 1.
+            # The object reader counts message sets with magic 0 and 1.
             assert not by_kernel or piece.partition.topic.startswith("old-")
             counting.add(batch)
         taken = counting.take(piece)
@@ -83,5 +83,5 @@ def test_a_piece_without_records_has_no_sums(logs: Path) -> None:
     counting = LogSums(schema, ("topic",))
     [[piece, *_], *_] = plan([logs], LogQuery())
     assert counting.take(piece).num_rows == 0
-    # Counting copies no key and no value.
+    # Counting copies neither keys nor values.
     assert counting.read == ("magic",)

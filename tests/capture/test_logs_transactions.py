@@ -1,4 +1,4 @@
-"""With ``read_committed``, the records are those of a consumer, with or without index files."""
+"""With ``read_committed``, the result is what a consumer reads, with or without index files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts of control records about the quorum are in order, and missing facts are not guessed."""
+"""Facts from control records about the quorum are in order, and missing facts are not guessed."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_what_real_brokers_wrote(tmp_path: Path) -> None:
         found = said(tmp_path / place)
         assert not any(one.error for one in found)
         voters = [one.voters for one in found if one.kind == "KRAFT_VOTERS"]
-        # Each snapshot has this record, and the first leader writes it.
+        # Each snapshot contains this record, and the first leader writes it.
         assert len(voters) == snapshots + 1
         [one] = {*voters}
         assert one is not None

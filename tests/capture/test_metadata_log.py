@@ -41,7 +41,7 @@ def test_what_real_brokers_wrote(tmp_path: Path) -> None:
     names = [(0, 0), (96, 1), (186, 1), (344, 2)]
     assert [one.name for one in found.snapshots] == names
     assert not any(one.problem for one in found.snapshots)
-    # The snapshot at offset 0 has the records with which the cluster was formatted.
+    # The snapshot at offset 0 contains the records with which the cluster was formatted.
     assert found.base(95) == StateBase(SnapshotName(0, 0), 0, 95)
     assert found.base(96) == StateBase(SnapshotName(96, 1), 96, 96)
     assert found.base(200, oldest=True) == StateBase(SnapshotName(0, 0), 0, 200)

@@ -1,4 +1,4 @@
-"""The pcapng writer writes files from which the same frames are read."""
+"""The files that the pcapng writer writes yield the same frames when they are read."""
 
 from __future__ import annotations
 

@@ -373,7 +373,7 @@ def test_a_refusal_is_not_looked_for_without_end(tmp_path: Path) -> None:
 def test_no_line_takes_longer_than_its_length(text: bytes, tmp_path: Path) -> None:
     # Regular expressions that retry every position would take hours.
     start = b"[2026-11-22 19:00:00,000] INFO Loading (kafka.log.LogManager)"
-    # The first bytes of a file show its kind.
+    # The first bytes of a file indicate its type.
     lines = (text, start) if len(text) < 1 << 18 else (start, text)
     found = read(written(tmp_path / "server.log", *lines))
     assert {type(one) for one in found} <= {LoggedRequest}

@@ -1,4 +1,4 @@
-"""Each file of a sampled capture says that it contains only a part of the connections."""
+"""Each file of a sampled capture states that it contains only some of the connections."""
 
 from __future__ import annotations
 

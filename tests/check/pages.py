@@ -63,7 +63,7 @@ def example(page: str, title: str) -> Example | None:
 
 
 def findings(files: Mapping[str, str | bytes], config: Config | None = None) -> tuple[Finding, ...]:
-    """Lint files as one directory; if there are several files, the directory has no others."""
+    """Lint files as one directory; if there are several files, the directory contains no others."""
     sources = [
         SpecFile(name, name, "", text.encode() if isinstance(text, str) else text, len(files) > 1)
         for name, text in files.items()

@@ -1,4 +1,4 @@
-"""`schema bench` names all differences between two sets of specs, and nothing else."""
+"""`schema bench` reports all differences between two sets of specs, and nothing else."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_released_version_that_changes_breaks(sides: tuple[str, str], tmp_path
     assert "**The change is breaking" in done.stdout
     assert "Version 0, which already exists:" in done.stdout
     assert "VERSION\\_FLEXIBILITY\\_CHANGED" in done.stdout
-    # The releases of the catalog also have version 0.
+    # The releases of the catalog also include version 0.
     newest = compare_specs(sides[0], str(tmp_path / "changed")).releases[-1]
     assert newest.release == catalog().final_releases[-1]
     assert newest.findings
@@ -106,7 +106,7 @@ def test_lint_shows_what_the_change_brings(sides: tuple[str, str], tmp_path: Pat
     comparison = compare_specs(sides[0], wrong)
     assert comparison.lint is not None
     assert {finding.rule for finding in comparison.lint} >= {"HEADER_VERSIONS_INCOMPLETE"}
-    # Findings that the old specs also have are only counted; here, the request has no response.
+    # Findings that also occur in the old specs are only counted; here, the request has no response.
     assert comparison.lint_as_before == 1
 
 

@@ -397,7 +397,7 @@ def test_wire_is_told_of_the_versions_whose_bytes_changed_and_of_no_others(
 
 
 def changed(before: str, after: str) -> Iterator[tuple[Edition, Edition]]:
-    """Yield the messages that both releases have with different specs."""
+    """Yield the messages that exist in both releases, but with different specs."""
     for one, other in match_messages(released(before), released(after)):
         if other and (one.spec, one.by_version) != (other.spec, other.by_version):
             yield one, other

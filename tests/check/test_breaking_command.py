@@ -171,5 +171,5 @@ def test_kip_636_breaks_no_byte_of_any_released_version() -> None:
             breaking_rules().values(),
         )
     }
-    # Only a null default can leave out a null, so null becomes the default.
+    # A null can be left out only if it is the default, so null becomes the default.
     assert told == {("DEFAULT_CHANGED", "ErrorMessage")}

@@ -1,4 +1,4 @@
-"""Comparing any two specs ends in time and has the right findings."""
+"""A comparison of any two specs ends in time and reports the right findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The blocks of docs/breaking.md have the shown output."""
+"""The code blocks of docs/breaking.md produce the output shown."""
 
 from __future__ import annotations
 

@@ -98,8 +98,8 @@ def told(*arguments: str) -> str:
 
 
 OLD = "a/One a/Two b/Three b/Four c/deep/Five"
-# A case has the whole new side, its named part, the named part of the old side, and the removed
-# messages.
+# A case contains the whole new side, its named part, the named part of the old side, and the
+# removed messages.
 CASES = [
     ("a/One", "a/One.json", "", ""),
     ("a/One", "a/One.json", "a", ""),

@@ -59,7 +59,7 @@ def compared(
 
 
 # Each of these was checked by hand. The broker of 2.7 sets the field for Fetch 11 and later only;
-# 4.0.1 brought JoinGroup 0 and 1 back as 3.9 had them (KAFKA-19444).
+# 4.0.1 brought JoinGroup 0 and 1 back as they were in 3.9 (KAFKA-19444).
 KNOWN = {
     ("IGNORABLE_REMOVED", "FetchResponse.json"): ("2.6.3", "2.7.2"),
     ("VERSION_RESTORED", "JoinGroupRequest.json"): ("4.0.0", "4.0.2"),
@@ -79,7 +79,7 @@ def found_in(report: Report) -> Found:
 def apis_of(release: str) -> dict[str, dict[str, Edition]]:
     """Return the messages that are compared together: a request with its response, or one message.
 
-    A request says which versions of its response are unstable.
+    A request states which versions of its response are unstable.
     """
     found: dict[str, dict[str, Edition]] = defaultdict(dict)
     for name, one in written(release).items():

@@ -1,4 +1,4 @@
-"""`flexwire schema lint` works as a person calls it."""
+"""`flexwire schema lint` works when a person runs it."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def told(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 
 
 def data(versions: str, **facts: Any) -> dict[str, Any]:
-    """Return a key or a value as specs had it before 4.1."""
+    """Return a key or a value as specs declared it before 4.1."""
     spec = KEY | {"type": "data", "validVersions": versions} | facts
     return {key: value for key, value in spec.items() if key != "apiKey"}
 

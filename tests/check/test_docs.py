@@ -1,4 +1,4 @@
-"""The examples of docs/lint.md have the shown findings, and its tables have every rule."""
+"""The examples of docs/lint.md produce the findings shown, and its tables list every rule."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_all_findings_are_told_in_the_order_of_the_text() -> None:
     ]
 
 
-# A value that cannot be read is reported once, and nothing else about it.
+# A value that cannot be read is reported once, and nothing else is reported about it.
 ALONE = [
     (spec(field(tag=0, taggedVersions="x")), "VERSIONS_INVALID"),
     (spec(field(tag=0, taggedVersions=[])), "VALUE_INVALID"),

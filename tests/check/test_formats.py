@@ -148,7 +148,7 @@ def test_sarif_keeps_the_rules_of_its_schema() -> None:
         place = location["physicalLocation"]
         assert place["region"]["startLine"] >= 1
         assert place["region"]["startColumn"] >= 1
-        # RFC 3986 allows no spaces, and a colon only behind a scheme.
+        # RFC 3986 allows no spaces, and a colon only after a scheme.
         uri = place["artifactLocation"]["uri"]
         assert re.fullmatch(r"(file:///)?[A-Za-z0-9._~/%-]+", uri)
 

@@ -33,7 +33,7 @@ def struct(number: int) -> dict[str, Any]:
     return {"name": f"S{number}", "versions": "0+", "fields": [field(0)]}
 
 
-# Specs with any number of fields, which differ in one point.
+# Specs with any number of fields, which differ in one respect.
 SHAPES: dict[str, Callable[[int], dict[str, Any]]] = {
     "inline": lambda count: {"fields": [field(one) for one in range(count)]},
     "other type": lambda count: {"fields": [field(one, type="int64") for one in range(count)]},

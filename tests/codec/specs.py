@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DEEPEST = 3
 LAST_VERSION = 3
 # Words of the generated source, of Python and of the message classes: none of them may conflict
-# with a field or structure. The list has other words too, so that names do not run out.
+# with a field or structure. The list contains other words too, so that names do not run out.
 FIELD_NAMES = (
     *("Data", "Position", "Limit", "Out", "Unknown", "Value", "Item", "Tag", "Size", "Class"),
     *("None", "True", "Def", "Decode", "Entry", "Replace", "UnknownTaggedFields", "Self", "Len"),
@@ -60,7 +60,7 @@ def message_specs() -> st.SearchStrategy[MessageSpec]:
 
 
 class _Builder:
-    """Draw one spec. ``finished`` has the structures that a later field may name again."""
+    """Draw one spec. ``finished`` contains the structures that a later field may name again."""
 
     def __init__(self, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
         self.draw = draw

@@ -1,4 +1,4 @@
-"""Laws over every (message, version) of every release, including those without a vector."""
+"""Laws for every (message, version) of every release, including those without a vector."""
 
 from __future__ import annotations
 

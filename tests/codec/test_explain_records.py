@@ -1,4 +1,4 @@
-"""Explanations of records cover every byte of each batch of Kafka's Java, in every format."""
+"""Explanations of records cover every byte of each batch from Kafka's Java, in every format."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def values_at(found: Any, path: tuple[str, ...]) -> Iterator[Any]:
 
 
 def replaced_at(found: Any, path: tuple[str, ...], new: Any) -> None:
-    """Replace everything at a path of a mapping by one value."""
+    """Replace everything at a path in a mapping with one value."""
     first, *rest = path
     if not isinstance(found, dict) or first not in found:
         return

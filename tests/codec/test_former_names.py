@@ -1,4 +1,4 @@
-"""The JSON form accepts the names that any release has for a version's fields, and no others."""
+"""The JSON form accepts the names that any release uses for a version's fields, and no others."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_what_any_release_calls_a_field_is_read_by_every_other(asked: str | None
             continue
         made = message(vector.message, release)
         assert made.from_json(vector.json, version).encode(version) == vector.raw
-        # JSON has the names of the requested release, or else of the newest one.
+        # JSON uses the names of the requested release, or else those of the newest one.
         written = made.decode(vector.raw, version).to_json(version)
         theirs = class_in(vector, vector.releases[0]).decode(vector.raw, version).to_json(version)
         renamed += written != theirs

@@ -1,4 +1,4 @@
-"""Generated source has ruff's format; `tests/golden` has three outputs to review."""
+"""Generated source is in ruff's format; `tests/golden` contains three outputs to review."""
 
 from __future__ import annotations
 

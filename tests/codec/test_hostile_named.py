@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 # Inputs with the same kind of lie, which were not tried on other libraries.
 UNMEASURED = "not measured"
-# The memory of an error and its traceback, for any input.
+# The memory that an error and its traceback take, for any input.
 _ERROR_BYTES = 60_000
-# The memory of an object for a structure of one byte.
+# The memory that an object takes for a structure of one byte.
 _BYTES_PER_BYTE = 500
 
 _TAGGED_INT = {"name": "Level", "type": "int32", "versions": "2+", "taggedVersions": "2+", "tag": 0}

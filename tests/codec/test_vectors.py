@@ -76,7 +76,7 @@ def test_a_layout_that_changed_is_reached_only_by_naming_its_release() -> None:
         raw, version = bytes.fromhex(vector["hex"]), vector["version"]
         assert class_of(vector).decode(raw, version).encode(version) == raw
         try:
-            # A field that got a tag later is unknown here, and is written again as an unknown
+            # A field that received a tag later is unknown here, and is written again as an unknown
             # field.
             message(vector["message"]).decode(raw, version)
         except DecodeError:

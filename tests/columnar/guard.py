@@ -30,7 +30,7 @@ from tests.guard_arguments import asked
 from tests.kernels.guard import Sample, of_any_spec, of_kafka
 
 PAGE = mmap.PAGESIZE
-# The maximum rows of a call, and the maximum pages of a buffer.
+# The maximum number of rows in a call, and of pages in a buffer.
 ROWS, PAGES = 200, 128
 # These bytes before a buffer must be unchanged afterwards.
 MARK = bytes(range(1, 17))

@@ -1,4 +1,4 @@
-"""Records at the limits of `columns_common` read the same as Python objects, errors included."""
+"""Columns and Python objects read records at the limits of `columns_common` alike, errors too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Crcs by the processor's instruction and by tables equal the crcs of the library."""
+"""CRCs from the processor's instruction and from tables equal the library's CRCs."""
 
 from __future__ import annotations
 

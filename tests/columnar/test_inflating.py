@@ -34,7 +34,7 @@ CONTENTS = [b"", b"x", b"flexwire " * 900, _noise, _noise * 3, bytes(200_000)]
 
 
 def sealed(batch: bytes, body: bytes) -> bytes:
-    """Return the batch with other records, and with their length and crc."""
+    """Return the batch with other records, and with their length and CRC."""
     rest = batch[21:61] + body
     length = (len(rest) + 9).to_bytes(4, "big")
     crc = int(google_crc32c.value(rest)).to_bytes(4, "big")

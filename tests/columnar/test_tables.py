@@ -1,4 +1,4 @@
-"""Arrays of number structures, which are read by column, equal the result by element."""
+"""Arrays of number structures, which are read by column, equal those read by element."""
 
 from __future__ import annotations
 

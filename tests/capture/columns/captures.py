@@ -1,4 +1,4 @@
-"""Draw captures for tests: every link type, byte order, block type and clock, valid or not."""
+"""Draw valid and invalid test captures with every link type, byte order, block type and clock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_DAMAGE = 4
 
 
 def tcp_segment(source: random.Random, ports: tuple[int, int], payload: bytes) -> bytes:
-    """Return a TCP header, usually valid, and a payload."""
+    """Return a TCP header, which is usually valid, followed by a payload."""
     words = source.choice([5] * 9 + [8, 15, 4, 0])
     head = struct.pack(
         ">HHIIBBHHH",
@@ -69,7 +69,7 @@ def ip_packet(source: random.Random, payload: bytes) -> tuple[int, bytes]:
 
 
 def packet_on(source: random.Random, linktype: int, payload: bytes) -> bytes:
-    """Return a packet as a link carries it."""
+    """Return a packet in the form in which the link carries it."""
     network, data = ip_packet(source, payload)
     network = source.choice([network] * 12 + [0x0806, 0x88CC])
     tags = b""
@@ -127,7 +127,7 @@ def made_pcap(source: random.Random) -> bytes:
 
 
 def _clock(source: random.Random, order: str) -> bytes:
-    """Return options of an interface that define its clock."""
+    """Return the interface options that define the interface's clock."""
     resolutions = [b"", b"", b"\x06", b"\x06", b"\x09", b"\x09", b"\x08", b"\x94", b"\xa8", b"\xa9"]
     resolutions += [b"\x05", b"\x00", b"\x80", b"\xff", bytes([source.randrange(256)])]
     resolution = source.choice(resolutions)
@@ -203,7 +203,7 @@ def damaged(source: random.Random, data: bytes) -> bytes:
 
 
 def any_capture(source: random.Random) -> bytes:
-    """Return a capture: valid, damaged or cut off, compressed by gzip or not."""
+    """Return a valid, damaged or cut-off capture, with or without gzip compression."""
     data = made_capture(source)
     if source.random() < 0.4:
         data = damaged(source, data)

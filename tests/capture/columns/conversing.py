@@ -133,7 +133,7 @@ def conversations(seed: int, frames: int, connections: int) -> list[CapturedFram
     now, found = 1_700_000_000_000_000, []
     # The number of authentication tokens that may still follow on each connection.
     exchanging: dict[int, int] = {}
-    # Some connections have only usual traffic, and others lack one direction.
+    # Some connections carry only usual traffic, and others lack one direction.
     odd = {name for name, weight in CHANCES.items() if weight < 2}
     plain = {number: chance.random() < 0.3 for number in range(connections)}
     for _ in range(frames):

@@ -1,4 +1,4 @@
-"""The client instance of a connection is found in any of its frames.
+"""A connection's client instance is found, whichever of its frames contains the id.
 
 The id may be in the header of every request or only of the first (KIP-1313 can be read both ways),
 in the bodies of telemetry requests, or in a broker's response (KIP-714). The expected result comes
@@ -87,7 +87,7 @@ def offset_delete(turn: int, instance: UUID, **fields: Any) -> bytes:
 
 
 def exchange(client: Client, round_: int, turn: int, *, odd: bool) -> tuple[bytes, bytes]:
-    """Return a request of a client and its response."""
+    """Return a client's request and the response to it."""
     fields = {"unknown_tagged_fields": {9: b"new"}} if odd else {}
     way, instance = client.way, client.instance
     if way in {"always", "once", "late"}:
@@ -236,7 +236,7 @@ def gives(client: Client, direction: str, index: int) -> bool:
 
 
 def test_the_first_id_of_a_connection_counts(tmp_path: Path) -> None:
-    # Source: KIP-1313. A broker keeps the first id and refuses another one.
+    # Source: KIP-1313. A broker keeps the first id and refuses any other.
     ids = [UUID(int=5), UUID(int=4), UUID(int=6)]
     said = [Said(0, "request", offset_delete(one, ids[one]), None) for one in range(3)]
     tables = check(write(said, tmp_path))

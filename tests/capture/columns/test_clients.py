@@ -1,4 +1,4 @@
-"""The client is a fact about the connection, even if only one captured request contains the id.
+"""The client is known for the whole connection, even if only one captured request contains the id.
 
 The expected result comes from the test's own clients, not from a second reader.
 """

@@ -1,4 +1,4 @@
-"""Frames in columns equal the frames of the assemblers alone, in any order of segments.
+"""Frames in columns equal those of the assemblers alone, whatever the order of the segments.
 
 Every test runs with the kernels and without them.
 """
@@ -106,7 +106,7 @@ EVERYTHING = Ways(lost=0.05, repeated=0.05, late=0.05, cut=0.02, mid_stream=True
 
 
 def connection(rng: random.Random, number: int, ways: Ways) -> list[Segment]:
-    """Return the segments of one connection, in the order of a capture."""
+    """Return the segments of one connection, in the order in which a capture shows them."""
     client = f"10.0.{number // 250}.{number % 250 + 2}:{40_000 + rng.randrange(20_000)}"
     ends = {"request": client, "response": BROKER}
     at = {"request": rng.randrange(MODULUS), "response": rng.randrange(MODULUS)}

@@ -1,6 +1,6 @@
 """Kernels and assemblers skip the same bytes that contain no frames.
 
-All frames, and all counts of connections, equal those of the assemblers alone. Kernels process
+All frames, and the counts of all connections, equal those of the assemblers alone. Kernels process
 nearly all TLS segments, whether the capture shows the connection's beginning or not.
 """
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 SEEDS = times(240)
 SOUND = 20
-# Read sizes that are smaller than a block's head, than a packet, and than the file.
+# Sizes of reads: some are smaller than a block's head, than a packet, or than the file.
 CHUNKS = [1, 7, 60, 100, 300, 1 << 20]
 
 Row = tuple[Any, ...]
@@ -147,7 +147,7 @@ def test_many_captures_give_what_the_reference_reads(capture: Callable[..., str]
 
 
 def odd(kind: int, body: bytes) -> bytes:
-    """Return a block with a length, at both ends, that is not a multiple of 4."""
+    """Return a block whose length, stated at both ends, is not a multiple of 4."""
     length = struct.pack("<I", len(body) + 12)
     return struct.pack("<I", kind) + length + body + length
 
@@ -443,7 +443,7 @@ def test_a_segment_that_misses_4_gib_is_given_as_such(capture: Callable[..., str
 
 
 def test_objects_read_segments_of_any_number_of_connections(tmp_path: Path) -> None:
-    # A kernel leaves the packets of an interface with such a clock to objects.
+    # A kernel leaves the packets of an interface with such a clock to Python objects.
     data = section() + interface(options=option(9, bytes([0x80 | 60])))
     for port in range(1, 1500):
         ends = endpoints(("10.0.0.1", port), ("10.0.0.2", 9092))

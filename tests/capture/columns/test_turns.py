@@ -1,4 +1,4 @@
-"""Headers and pairs in columns equal those of objects, however frames are cut into chunks."""
+"""Headers and pairs in columns equal those of objects, regardless of how frames are chunked."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def cut(frames: list[CapturedFrame], chance: random.Random) -> list[FrameColumns]:
-    """Return the frames in chunks. Some chunks number the connections anew."""
+    """Return the frames in chunks. In some chunks, the connections are renumbered."""
     chunks: list[FrameColumns] = []
     names: list[str] = []
     at = 0

@@ -370,7 +370,7 @@ class _Wire:
 
 
 def head_size(way: Direction, data: bytes) -> int:
-    """Return the size of a frame's length, of its header, and of the field that asks for a
+    """Return the total size of a frame's length, its header, and the field that asks for a
     response.
     """
     if way == "response":

@@ -56,7 +56,7 @@ def elected(offset: int, *voters: int, time: int = TIME, epoch: int = 1) -> byte
 
 
 def quorum(version: int | None, *voters: int) -> list[tuple[bytes, bytes]]:
-    """Return the record of the quorum's version, and the records of its voters if there are any."""
+    """Return the record for the quorum's version, and the records for its voters, if any."""
     said = []
     if version is not None:
         said.append(control(VERSION, "KRaftVersionRecord", kRaftVersion=version))

@@ -64,7 +64,7 @@ def random_transactions(seed: int) -> MadeTransactions:
 
 
 def cleaned(made: MadeTransactions) -> tuple[int, int]:
-    """Return how many records a small cleaner examines, and how many a later record replaces."""
+    """Return how many records a small cleaner examines, and how many of them are superseded."""
     kept = [
         record
         for first, producer, records in made.written

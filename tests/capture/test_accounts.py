@@ -329,7 +329,7 @@ def connections(draw: st.DrawFn, number: int) -> list[Segment]:
 
 
 def merged(draw: Callable[[SearchStrategy[Any]], Any], parts: list[list[Segment]]) -> list[Segment]:
-    """Return the segments one connection after the other, or mixed. Each keeps its own order."""
+    """Return the segments one connection after another, or mixed. Each keeps its own order."""
     if draw(st.booleans()):
         return [one for part in parts for one in part]
     turns = draw(st.permutations([at for at, part in enumerate(parts) for _ in part]))

@@ -246,8 +246,7 @@ def _length_prefixed(noise: random.Random, size: int) -> bytes:
 
 
 def _small_fields(noise: random.Random, size: int) -> bytes:
-    """Return frames of small int16 values and text, which look most like request
-    headers by chance.
+    """Return frames of small int16 values and text, most likely to look like request headers.
     """
 
     def one() -> bytes:

@@ -60,7 +60,7 @@ def ran(
 
 
 def found(run: ConformanceRun) -> list[tuple[str, ConformanceRule, int | None, str]]:
-    """Return the name of each deviating case, the rule, the byte and the field."""
+    """For each deviating case, return its name, the rule, the byte and the field."""
     return [
         (one.case.name, one.deviation.rule, one.deviation.offset, one.deviation.path)
         for one in run.deviations
@@ -249,7 +249,7 @@ def test_a_wrong_fallback_of_api_versions(name: str) -> None:
 
 
 def test_a_version_that_is_not_offered_and_answered() -> None:
-    """The broker offers fewer versions than it reads, which is a remark."""
+    """The broker offers fewer versions than it reads, which counts as a remark."""
 
     def offers_less(request: RequestFrame, _: bytes, answer: bytes) -> bytes:
         if request.api_key != API_VERSIONS:

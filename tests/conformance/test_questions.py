@@ -53,7 +53,7 @@ NEVER = {"FindCoordinator": Versions(0, 3)}
 
 
 def every_version() -> dict[int, Versions]:
-    """Return all versions that any release has, by api key."""
+    """Return all versions that exist in any release, by api key."""
     return {key: released_versions(key) for key in catalog().api_keys()}
 
 

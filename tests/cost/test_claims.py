@@ -1,4 +1,4 @@
-"""KIP-482 and KIP-636 make claims about bytes, which are compared with measurements."""
+"""The claims of KIP-482 and KIP-636 about bytes are compared with measurements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flexwire.wire.encoding import Encoding
 from tests.cost.made import Field, body, compare, spec, totals
 
 FLEXIBLE = (Encoding.FIXED, Encoding.FLEXIBLE)
-# A message also has a count of its own tagged fields.
+# A message also contains a count of its own tagged fields.
 COUNT = 1
 
 

@@ -34,7 +34,7 @@ def _trunk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.mark.parametrize("name", ["HeartbeatRequest", *in_make_long("OffsetDeleteRequest")])
 def test_a_size_is_that_of_the_header_that_was_sent(name: str) -> None:
-    """The table has the client id of the connection, but no client instance id."""
+    """The table contains the client id of the connection, but no client instance id."""
     entry = catalog().entry(name)
     version = entry.versions.highest
     header_version = entry.header_versions.of(version)
@@ -42,7 +42,7 @@ def test_a_size_is_that_of_the_header_that_was_sent(name: str) -> None:
     ids: list[dict[str, Any]] = [{}]
     if header_version > 2:
         ids.append({"client_instance_id": INSTANCE})
-    # Each of them also has an unknown tag.
+    # Each of them also contains an unknown tag.
     tags: list[dict[int, bytes]] = [{}, {9: b"trace"}]
     sent = [
         make("RequestHeader", client_id=client_id, unknown_tagged_fields=tagged, **given)

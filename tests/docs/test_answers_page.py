@@ -67,7 +67,7 @@ def test_an_answer_is_what_the_report_can_show(answer: Answer) -> None:
     shown = {one.name: one for one in answer.shown_columns()}
     headed = [one.name for one in answer.columns if one.heading]
     assert sorted(shown) == sorted(headed)
-    # The report shows the columns in another order than the table.
+    # The report shows the columns in a different order from the table.
     assert list(answer.shown) != headed
     for name, column in shown.items():
         assert str(types[name]).startswith(SHOWN_AS[column.kind]), name

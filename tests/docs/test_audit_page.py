@@ -1,4 +1,4 @@
-"""The audit page has a block that runs, and lists that match the code."""
+"""The code block on the audit page runs, and the page's lists match the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The review of the example change on docs/bench.md has the result that the page shows."""
+"""The review of the example change on docs/bench.md produces the result that the page shows."""
 
 from __future__ import annotations
 

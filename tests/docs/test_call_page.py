@@ -1,5 +1,4 @@
-"""The page about `call` has blocks that run against a cluster, and a table that matches
-the code.
+"""The code blocks on the page about `call` run against a cluster, and its table matches the code.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The blocks of docs/cluster-metadata.md have the shown output, and the page names every view and
-argument."""
+"""The code blocks of docs/cluster-metadata.md produce the output shown, and the page names every
+view and argument."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page about conformance runs has blocks that run, and tables that match the code."""
+"""The code blocks on the page about conformance runs work, and its tables match the code."""
 
 from __future__ import annotations
 

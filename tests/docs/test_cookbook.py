@@ -1,4 +1,4 @@
-"""Every recipe of the cookbook has the shown output, if all run in order in one directory."""
+"""Every cookbook recipe produces the output shown if all run in order in one directory."""
 
 from __future__ import annotations
 

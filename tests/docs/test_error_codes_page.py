@@ -1,4 +1,4 @@
-"""docs/error-codes.md has a line for every error code."""
+"""docs/error-codes.md contains a line for every error code."""
 
 from __future__ import annotations
 

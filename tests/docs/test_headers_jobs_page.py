@@ -1,4 +1,4 @@
-"""docs/headers-jobs.md: each of its jobs has the shown result."""
+"""docs/headers-jobs.md: each of its jobs produces the result shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The blocks of docs/internal-topics.md have the shown output, and the page has every view."""
+"""The blocks of docs/internal-topics.md produce the output shown, and the page lists every view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No answer calls the reason for an irreversible act certain. Each says what to check first."""
+"""No answer calls the reason for an irreversible act certain. Each states what to check first."""
 
 from __future__ import annotations
 

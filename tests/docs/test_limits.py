@@ -1,4 +1,4 @@
-"""The page of limits has the same numbers as the code."""
+"""The page about limits states the same numbers as the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/mcp.md: its program has the shown result, and the page names every tool and argument."""
+"""docs/mcp.md: its program produces the result shown; the page names every tool and argument."""
 
 from __future__ import annotations
 

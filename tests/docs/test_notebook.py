@@ -29,7 +29,7 @@ MOST_BYTES = 150_000
 
 
 def produced(topic: str, compression: str) -> Any:
-    """Return a Produce request of ten records, each with headers of KIP-82."""
+    """Return a Produce request of ten records, each with KIP-82 headers."""
     typed = Headers()
     typed.put_long("user", 7)
     pairs: list[tuple[bytes, bytes | None]] = [

@@ -1,4 +1,4 @@
-"""Every block of the tutorial has the shown result, and the links of all pages have a target."""
+"""Every block of the tutorial produces the result shown, and every link on a page has a target."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_links_into_a_page_lead_to_one_of_its_headings() -> None:
-    """No page links to a missing heading (the site also refuses that, but takes a
-    minute to build).
+    """No page links to a missing heading (building the site also reports such links, but takes a
+    minute).
     """
     root = DOCS.parent
     seen = 0

@@ -1,4 +1,4 @@
-"""docs/real-brokers.md says for every API what `make kafka` saw of the API on real brokers."""
+"""docs/real-brokers.md shows, for every API, what `make kafka` saw of it on real brokers."""
 
 from __future__ import annotations
 

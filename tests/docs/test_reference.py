@@ -1,4 +1,4 @@
-"""docs/reference has every message, and no page without a message."""
+"""docs/reference covers every message, and contains no page without a message."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAGES = pages(catalog())
-# The texts after each message's heading, in any place.
+# The texts after the messages' headings, wherever the headings are.
 MESSAGES = [
     part.partition("\n") for text in PAGES.values() for part in f"\n{text}".split("\n## ")[1:]
 ]

@@ -1,4 +1,4 @@
-"""The blocks of docs/releases.md have the shown output."""
+"""The code blocks of docs/releases.md produce the output shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The blocks of docs/request-logs.md have the shown output."""
+"""The code blocks of docs/request-logs.md produce the output shown."""
 
 from __future__ import annotations
 

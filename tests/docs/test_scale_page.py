@@ -23,7 +23,7 @@ def test_a_store_and_a_fleet_are_counted() -> None:
 
 
 def computed(of: dict[str, float]) -> dict[str, str]:
-    """Return each quantity of both tables, and its figure."""
+    """Return each quantity in both tables, and its figure."""
     return {
         **dict(derived(of)),
         **{f"fleet: {told}": figure for told, figure in derived_of_fleet(of)},

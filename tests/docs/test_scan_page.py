@@ -1,4 +1,4 @@
-"""docs/scan.md: its programs have the shown results, and the page names every option."""
+"""docs/scan.md: its programs produce the results shown, and the page names every option."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The site has every page once, and no broken links.
+"""The site contains every page once, and no broken links.
 
 `make site` builds the site, and treats every warning of the generator as an error.
 """

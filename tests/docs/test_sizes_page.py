@@ -1,4 +1,4 @@
-"""docs/sizes.md has the sizes that people find in their logs, and says what each size means."""
+"""docs/sizes.md lists the sizes that people find in their logs, and states what each size means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/spark-functions.md: its blocks run, and the page has a line for each function."""
+"""docs/spark-functions.md: its blocks run, and the page contains a line for each function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The blocks of docs/spark.md have the shown output, and the page has every option and column."""
+"""The blocks of docs/spark.md produce the output shown; the page lists every option and column."""
 
 from __future__ import annotations
 

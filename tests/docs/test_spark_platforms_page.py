@@ -1,4 +1,4 @@
-"""On docs/spark-platforms.md, the code for workers runs, and the page says who has tried it."""
+"""On docs/spark-platforms.md, the code for workers runs, and the page states who has tried it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plots of docs/performance.md say what its tables say."""
+"""The plots of docs/performance.md agree with its tables."""
 
 from __future__ import annotations
 

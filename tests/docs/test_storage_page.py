@@ -1,4 +1,4 @@
-"""The page about files by URL has blocks that run, and names every scheme."""
+"""The code blocks on the page about files by URL run, and the page names every scheme."""
 
 from __future__ import annotations
 

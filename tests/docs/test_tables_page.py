@@ -1,4 +1,4 @@
-"""docs/tables.md has a line for every column of every table, and the schemas agree."""
+"""docs/tables.md contains a line for every column of every table, and the schemas agree."""
 
 from __future__ import annotations
 

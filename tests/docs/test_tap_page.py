@@ -1,4 +1,4 @@
-"""The page about the tap has a program that runs, and everything that the page names exists."""
+"""The program on the page about the tap runs, and everything that the page names exists."""
 
 from __future__ import annotations
 

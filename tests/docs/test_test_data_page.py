@@ -1,4 +1,4 @@
-"""docs/test-data.md: its commands have the shown output, and its property test runs."""
+"""docs/test-data.md: its commands produce the output shown, and its property test runs."""
 
 from __future__ import annotations
 

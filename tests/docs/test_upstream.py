@@ -31,7 +31,7 @@ def test_the_index_has_a_row_for_each_report() -> None:
 def test_a_report_can_be_sent_as_it_stands(path: Path) -> None:
     title, seen, *rest = path.read_text(encoding="utf-8").split("\n\n")
     assert re.fullmatch(r"# .+: .+", title)
-    # The first line has a version and a date.
+    # The first line contains a version and a date.
     when = r"on \d{1,2} (?:January|November|December) 20\d\d\."
     assert re.match(rf"Seen in .*\d.*, {when}", seen.replace("\n", " ")), seen
     headings = [part.removeprefix("## ") for part in rest if part.startswith("## ")]

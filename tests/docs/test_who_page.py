@@ -1,4 +1,4 @@
-"""docs/who.md: its program and commands have the shown output, and it names every column."""
+"""docs/who.md: its program and commands produce the output shown; the page names every column."""
 
 from __future__ import annotations
 

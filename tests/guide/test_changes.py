@@ -1,4 +1,4 @@
-"""A version has no differences from itself, and applying differences turns old into new."""
+"""A version has no differences from itself; applying differences turns the old one into the new."""
 
 from __future__ import annotations
 

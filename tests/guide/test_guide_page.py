@@ -1,4 +1,4 @@
-"""The commands in docs/guide.md have the shown output, and the figures on the page are right."""
+"""The commands in docs/guide.md produce the output shown, and the figures on the page are right."""
 
 from __future__ import annotations
 

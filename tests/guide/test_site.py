@@ -25,7 +25,7 @@ from tests.report.page import Page
 from tests.report.test_style import TEXT, contrast
 
 EVIL = f"{HOSTILE}\u202e\x00"
-# Everything that a page may load. Links that a reader follows are not part of this.
+# Everything that a page may load. Links that a reader follows are not included.
 LOADED = {"guide.css", "guide.js", "search.js"}
 
 

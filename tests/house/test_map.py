@@ -14,7 +14,7 @@ from tests.each import each
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "ARCHITECTURE.md"
 PACKAGE = ROOT / "src" / "flexwire"
-# Files that every package has, which therefore say nothing about a package.
+# Files that every package contains, and that therefore say nothing about a package.
 UNMAPPED = {"__init__.py", "__main__.py", "py.typed", "__pycache__"}
 MOST_LINES = 150
 MOST_LAWS = 25

@@ -33,7 +33,7 @@ _MARK = "-- end of output, with status"
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its text, its line, and why it must not be run, if so."""
+    """A fenced block: its language, its text, its line, and, if it must not be run, the reason."""
 
     language: str
     text: str

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_SECONDS = 120
-# Each write makes a snapshot, and old snapshots are removed only after a newer one.
+# Each write creates a snapshot, and old snapshots are removed only after a newer one.
 SETTINGS = {
     "metadata.log.max.record.bytes.between.snapshots": "3000",
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -24,7 +24,7 @@ _PLAIN = f"{_LOGIN}.plain.PlainLoginModule required"
 _SCRAM = f"{_LOGIN}.scram.ScramLoginModule required"
 PASSWORD = 'pen"cil, =\\ü'  # noqa: S105 - it is not a secret
 _SECRET = "for tests"  # noqa: S105 - it is not a secret
-# Kafka's number of each SCRAM mechanism, and the hash of the mechanism.
+# Kafka's number for each SCRAM mechanism, and the mechanism's hash.
 SCRAM = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
 ITERATIONS = 4096
 

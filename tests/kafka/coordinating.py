@@ -28,8 +28,8 @@ LASTING = {"transaction.timeout.ms": 900_000}
 class Said:
     """The broker's answers at a moment, with a copy of its log directory at that moment.
 
-    ``early`` has the commits that the broker knew at ``early_time``, and ``early_ends`` the ends of
-    the commit logs then.
+    ``early`` contains the commits that the broker knew at ``early_time``, and ``early_ends`` the
+    ends of the commit logs at that time.
     """
 
     logs: Path

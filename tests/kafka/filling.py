@@ -115,7 +115,7 @@ def write_typed(broker: Broker, start: int = 0, count: int = 60) -> None:
 
 
 def write_transactions(broker: Broker) -> None:
-    """Write committed, aborted and plain records, mixed, and a transaction that has not ended."""
+    """Write a mix of committed, aborted and plain records, and a transaction that has not ended."""
     plain = broker.producer()
     # The longest timeout that a broker allows; then it aborts unfinished transactions.
     lasting = {"transaction.timeout.ms": 900_000}

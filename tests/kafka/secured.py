@@ -195,7 +195,7 @@ def talk(
 
 
 def unsecured_jws(subject: str) -> str:
-    """Return an unsigned token, as Kafka's default validator accepts it."""
+    """Return an unsigned token that Kafka's default validator accepts."""
     now = int(time.time())
     claims = {"sub": subject, "iat": now, "exp": now + 3600}
     parts = (

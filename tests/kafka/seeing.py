@@ -1,4 +1,4 @@
-"""Records which APIs were seen on real brokers, and why the other APIs were not."""
+"""Record which APIs were seen on real brokers, and why the other APIs were not."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
 SECONDS = 5.0
 """How long a broker may take to answer; 3.9 and 4.0 never answer two requests (`QUIRKS`)."""
 TOPIC, GROUP = "orders", "billing"
-# By release: the least number of cases, and the APIs that are not judged because there is no
+# By release: the minimum number of cases, and the APIs that are not judged because there is no
 # authorizer or groups of KIP-848 are disabled.
 LEAST = {"3.9.2": 700, "4.0.2": 700, "4.4.0": 800}
 NOT_JUDGED = {

@@ -36,7 +36,7 @@ class Quorum(NamedTuple):
 
 
 def quorum(address: str, version: str) -> Quorum:
-    """Ask the same as the admin client does in describeMetadataQuorum and describeFeatures."""
+    """Ask what the admin client asks in describeMetadataQuorum and describeFeatures."""
     wanted = [{"topicName": "__cluster_metadata", "partitions": [{"partitionIndex": 0}]}]
     said = ask(address, "DescribeQuorum", version, topics=wanted)
     [told] = said["topics"][0]["partitions"]

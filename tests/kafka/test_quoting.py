@@ -53,5 +53,5 @@ def test_what_a_broker_quotes_of_a_secret_is_in_no_capture(version: str, tmp_pat
     assert all(SECRET in text for text in said), said
     assert SECRET.encode() not in captured
     assert told.encode() in captured
-    # The capture has two requests and their responses.
+    # The capture contains two requests and their responses.
     assert tap.stats.withheld == 4

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 MOST_SECONDS = 120
-# The name of group "5" could be the number that the tool's older line format has there.
+# The name of group "5" could be the number that the tool's older line format has in this place.
 TOPICS = ("orders", "5")
 GROUPS = (
     "plain",

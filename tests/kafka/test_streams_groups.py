@@ -56,7 +56,7 @@ TOPOLOGY = {
 
 
 class Member:
-    """A member that heartbeats like Kafka Streams, and accepts its assigned tasks."""
+    """A member that sends heartbeats as Kafka Streams does, and accepts its assigned tasks."""
 
     def __init__(self, address: str, group: str) -> None:
         self.address, self.group = address, group
@@ -96,7 +96,7 @@ class Member:
 
 
 def settled(members: list[Member]) -> None:
-    """Heartbeat until all members are in one epoch and have all tasks."""
+    """Send heartbeats until all members are in one epoch and have all tasks."""
     end = time.monotonic() + MOST_SECONDS
     while True:
         for one in members:

@@ -1,4 +1,4 @@
-"""Clients of real brokers with TLS work through a tap, and the capture has their traffic."""
+"""Clients of real brokers with TLS work through a tap, and the capture contains their traffic."""
 
 from __future__ import annotations
 

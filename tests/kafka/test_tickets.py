@@ -55,7 +55,7 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ticketed]:
 
 @contextmanager
 def warned(caplog: pytest.LogCaptureFixture, *, of_names: bool) -> Iterator[None]:
-    """Check that the tap warns once that tickets are for a name, or not at all."""
+    """Check that the tap warns once that tickets are for a name, or does not warn at all."""
     with caplog.at_level("INFO", "flexwire.tap"):
         yield
     said = [one.getMessage() for one in caplog.records if one.name == "flexwire.tap"]
@@ -93,7 +93,7 @@ def test_a_tap_that_has_the_broker_s_name_and_tls_is_not_noticed(
     assert Counter(values(tap.capture_paths, "ProduceRequest")[0]) == Counter(sent)
     assert all_is_well(tap)
     assert tap.stats.gssapi == tap.stats.connections > 4
-    # The capture has the sizes of the tickets, but no ticket.
+    # The capture contains the sizes of the tickets, but no ticket.
     tokens = [one.auth_bytes for one in told(tap.capture_paths, "SaslAuthenticateRequest")]
     assert {*b"".join(tokens)} == {*b"*"}
     assert max(map(len, tokens)) > 500

@@ -1,4 +1,4 @@
-"""A log with older segments in a tier has the records that Spark's own Kafka source reads."""
+"""A log with older segments in a tier contains the records that Spark's own Kafka source reads."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_tier_is_read_as_the_broker_reads_it(spark: SparkSession, tmp_path: Pa
         wait(lambda: is_settled(tier, kafka.logs), "not all was copied")
         assert len(same(by_files(), by_broker(spark, kafka, TOPIC))) == 600
         segments_agree(spark, address, kafka.logs, tier)
-        # The tier still has the records that were deleted.
+        # The tier still contains the records that were deleted.
         for deleted in admin.delete_records([TopicPartition(TOPIC, 0, 30)]).values():
             assert deleted.result(MOST_SECONDS).low_watermark == 30
         wait(lambda: f"{TOPIC} 0 30" in (kafka.logs / STARTS).read_text(), "it is not written down")

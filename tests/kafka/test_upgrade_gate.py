@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 OLD = "3.9.2"
-# The last release that blocks changes, and the newest lines, which do not.
+# The last release that blocks changes, and the newest release lines, which do not.
 LATER = ("4.0.2", "4.1.2", "4.2.1", "4.4.0")
 TOPIC, BROKER, SET, DELETE = 2, 4, 0, 1
 FORMAT, CONVERSION = "message.format.version", "message.downconversion.enable"

@@ -1,4 +1,4 @@
-"""`flexwire who` shows the same from captures and request logs of three brokers and 60 clients."""
+"""`flexwire who` shows the same for captures and request logs of three brokers and 60 clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read messages that end at a protected page; as a program, this may crash.
+"""Read messages that end at a protected page; when run as a program, this may crash.
 
 ``python -m tests.kernels.guard ROUNDS [--lie]``: with ``--lie``, the kernel is told that there is
 one more byte. The crash shows that the page guards the memory.
@@ -84,7 +84,7 @@ class Reader:
         self.read = objects_read.decoder(program, lambda _: None)
 
     def __call__(self, data: bytes) -> bool:
-        """Read bytes that may be a message; return whether they were one."""
+        """Read bytes that may be a message; return whether they are one."""
         return self.read(data) is not None
 
 

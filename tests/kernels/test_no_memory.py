@@ -1,4 +1,4 @@
-"""Without memory, kernels return the right result or raise `MemoryError`, and leak nothing."""
+"""Out of memory, kernels return the right result or raise `MemoryError`, and leak nothing."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.skipif(_LACKING is not None, reason=_LACKING or "it runs"),
 ]
 ROOMS = {one.stem for one in (ROOT / KERNELS).glob("*.pyx")}
-# The number of damaged inputs for each program; `make guard` has a million.
+# The number of damaged inputs for each program; `make guard` uses a million.
 ROUNDS = "400"
 
 

@@ -53,7 +53,7 @@ def served(handler: Handler, tls: SSLContext | None = None) -> Iterator[HostPort
 class Answers:
     """Answer requests by API name: with a JSON form, or with a function of the request.
 
-    A field that a form leaves out has its default, and so have all fields of an API without a form.
+    A field that a form leaves out has its default, as do all fields of an API without a form.
     ApiVersions offers ``offered``. None as an answer closes the connection, or sends nothing if no
     response is expected.
     """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 PATIENCE = 120
 CHUNK_BYTES = 256 * 1024
-"""The most bytes that asyncio reads in one call."""
+"""The maximum number of bytes that asyncio reads in one call."""
 T = TypeVar("T")
 
 

@@ -1,7 +1,7 @@
 """Test the audit and verdicts about groups against real brokers: ``make trial``.
 
-The command writes the results, and exits with 1 if a verdict was wrong. With names of clients, or
-parts of names, the command tries only those clients and writes nothing. If the first word is
+The command writes the results, and exits with 1 if a verdict was wrong. If given names of clients,
+or parts of names, the command tries only those clients and writes nothing. If the first word is
 "groups", it tries only groups (`tests.kafka.trial.groups`), and the words after it are names of
 groups.
 """

@@ -2,10 +2,10 @@
 
 Each client creates a topic, produces, consumes and commits at a 3.9.2 broker, behind a tap that
 injects one fault. ``faults.jsonl`` keeps the client's reports and the broker's records;
-docs/faults.md has a table of them. The program exits with 1 if a client's program did not end, if
+docs/faults.md shows them in a table. The program exits with 1 if a client's program did not end, if
 the broker has a record that no client sent or has lost one that it acknowledged, or if a step
-failed because of a fault that a client must not notice. With names of clients, or parts of names,
-the program tries only those clients and writes nothing.
+failed because of a fault that a client must not notice. If given names of clients, or parts of
+names, the program tries only those clients and writes nothing.
 """
 
 from __future__ import annotations

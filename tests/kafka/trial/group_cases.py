@@ -10,7 +10,7 @@ from tools.clients.roster import NEWEST_RDKAFKA, OLD_RDKAFKA
 RELEASE = "4.4.0"
 """The release of all brokers."""
 TOPIC, PATTERN = "moved", "^mov.*"
-# RE2J has no back references.
+# RE2J does not support back references.
 BACK_REFERENCE = r"^m(o)ved\1?$"
 BROKERS = {
     "default": {},
@@ -26,7 +26,7 @@ OFF = "off"
 class Software:
     """A client library of a release, and how its program is configured.
 
-    ``library`` is the name that the client sends in ApiVersions. ``protocol`` has the settings
+    ``library`` is the name that the client sends in ApiVersions. ``protocol`` contains the settings
     that turn on the consumer protocol, and ``client_id`` is the name of the client id's setting.
     ``kept`` names settings that the consumer protocol also has.
     """

@@ -3,7 +3,7 @@
 Real groups with the classic protocol run behind a tap. The answers `consumer_protocol` and
 `group_protocols` judge them from the capture, the broker's request log and its
 `__consumer_offsets`. Then a member of each group joins with the consumer protocol, and the broker
-converts the group or refuses. The program exits with 1 if a verdict was wrong. With names of
+converts the group or refuses. The program exits with 1 if a verdict was wrong. If given names of
 groups, or parts of names, the program tries only those groups and writes nothing.
 """
 

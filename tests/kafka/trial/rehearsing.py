@@ -2,8 +2,8 @@
 
 The clients run against 3.9.2 behind a tap that rehearses a release. ``results.jsonl``, from
 another run, records how a real broker of that release treated them. The program exits with 1 if a
-client ends differently, or if the captures name other refused clients than the tap. With names of
-clients, or parts of names, the program tries only those clients.
+client ends differently, or if the captures name other refused clients than the tap. If given names
+of clients, or parts of names, the program tries only those clients.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The results of the trial. A row has a client's captured traffic, and its success on each release.
+"""The results of the trial. A row contains a client's captured traffic and its success by release.
 
 ``results.jsonl`` keeps the rows, so every run of the tests compares the audit's verdicts with the
 behavior of real brokers; `python -m tests.kafka.trial` writes new ones.
@@ -49,7 +49,7 @@ class Row:
         return sorted(found, key=lambda one: (VERDICTS.index(one.verdict), one.api_key or 0))
 
     def foreseen(self, release: str) -> set[str]:
-        """Return the steps that the audit says will break."""
+        """Return the steps that will break according to the audit."""
         return {
             _STEPS.get(api_name(one.api_key), "consume") if one.api_key is not None else "all"
             for one in self.findings(release)

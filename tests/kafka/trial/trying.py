@@ -35,7 +35,7 @@ DID_NOT_END = "it did not end"
 
 Outcome = dict[str, str | None]
 """By step: empty where it worked, the client's error where it did not, None where the client has
-no such step or did not come to it."""
+no such step or did not reach it."""
 
 
 def topic_of(client: Client) -> str:

@@ -152,7 +152,7 @@ def new_id() -> str:
 
 
 def _waited(process: subprocess.Popen[bytes], log: Path) -> bool:
-    """Return whether the broker has started; not if another process took a port in between."""
+    """Return whether the broker has started; it has not if another process took a port first."""
     end = time.monotonic() + MOST_SECONDS
     while time.monotonic() < end:
         ended = process.poll() is not None

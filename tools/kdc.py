@@ -153,7 +153,7 @@ def _configure(found: Kdc) -> tuple[str, int]:
 
 
 def _answers(process: subprocess.Popen[bytes], address: tuple[str, int]) -> bool:
-    """Return whether the KDC listens; not if another process took the port in between."""
+    """Return whether the KDC listens; it does not if another process took the port meanwhile."""
     end = time.monotonic() + MOST_SECONDS
     while process.poll() is None and time.monotonic() < end:
         with contextlib.suppress(ConnectionRefusedError):

@@ -18,7 +18,7 @@ from xml.sax.saxutils import escape
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / ".build" / "jars"
-# A copy of the pinned version: a goal without a version uses the newest plug-in, which can change.
+# The goal names the version: without one, Maven uses the newest plug-in, which can change.
 GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 # Even a slow connection can download a broker's 60 MB in this time.
 MOST_SECONDS = 900

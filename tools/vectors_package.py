@@ -88,7 +88,7 @@ class Contradiction(Exception):  # noqa: N818 - the name says what it is
 
 
 def kafka_judge(jars: Path) -> Judge:
-    """Return a function that asks the classes of a directory of jars."""
+    """Return a function that asks the classes in a directory of jars."""
 
     def judge(questions: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         names = sorted(str(one) for one in jars.glob("kafka*.jar"))

@@ -73,7 +73,7 @@ class Proposal(NamedTuple):
 
 
 def proposals(release: str, names: tuple[str, ...] = ()) -> Iterator[Proposal]:
-    """Yield the cases of a release's messages, all or the named ones, without their headers.
+    """Yield the cases for all messages of a release, or for the named ones, without their headers.
 
     The cases are sorted by message and version. No two cases of a version have the same bytes.
     """

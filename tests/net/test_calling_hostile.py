@@ -27,7 +27,7 @@ METADATA = response_payload(
 
 
 def sends(raw: bytes, *, stays: bool = False) -> Handler:
-    """Send these bytes after a request, and close the connection or remain silent."""
+    """Send these bytes after a request, and then close the connection or remain silent."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)

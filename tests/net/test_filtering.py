@@ -150,7 +150,7 @@ def test_a_hostile_client_id_is_judged_at_once() -> None:
         # Requests that name no topic, and requests for all topics.
         (request_payload(HEARTBEAT, 3, make("HeartbeatRequest")), False),
         (request_payload(METADATA, 9, make("MetadataRequest", topics=None)), True),
-        # This frame does not decode.
+        # This frame cannot be decoded.
         (produce("other")[:-1], True),
     ],
 )

@@ -105,7 +105,7 @@ def test_a_file_is_told_when_it_begins(tmp_path: Path) -> None:
         assert writer is not None
         for _ in range(3):
             writer._next_file()
-        # If the messages must wait, they are sent later, each once.
+        # If the messages must wait, they are sent later, and each is sent once.
         for path in writer.paths:
             assert json.loads(told.control.recv(MESSAGE_BYTES)) == ["paths", [str(path)]]
         filled = 0

@@ -57,7 +57,7 @@ def texts(spec: MessageSpec) -> Iterator[tuple[tuple[str, ...], FieldSpec]]:
 
 
 def free_texts(request_name: str) -> Iterator[CredentialField]:
-    """Find strings in all versions of a response that are neither names nor from the request."""
+    """In all versions of a response, find strings that are neither names nor from the request."""
     name = re.sub("Request$", "Response", request_name)
     asked = {
         field.name for spec, _ in catalog().entry(request_name).specs() for field in spec.walk()

@@ -165,7 +165,7 @@ def test_addresses_become_listeners_and_all_else_stays(
             assert received != sent[0]
             assert tap.stats.rewritten == 1
 
-            # The capture contains the broker's real bytes.
+            # The capture contains the bytes that the broker really sent.
             streams = captured(tap.capture_paths)
             assert streams[bootstrap.port, client.port] == frame(sent[0])
 

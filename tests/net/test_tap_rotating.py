@@ -1,4 +1,4 @@
-"""In a ring of files, SIGHUP ends a file, old files are removed, and everything is counted."""
+"""With a ring of files, SIGHUP ends a file, old files are removed, and everything is counted."""
 
 from __future__ import annotations
 

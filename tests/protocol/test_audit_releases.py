@@ -1,4 +1,4 @@
-"""Clients that send requests only brokers send, and the release that ApiVersions shows."""
+"""Clients that send requests that only brokers send, and the release that ApiVersions shows."""
 
 from __future__ import annotations
 

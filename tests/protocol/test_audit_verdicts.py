@@ -39,7 +39,8 @@ CASES = [
     # A broker may not read all versions that it advertises: 4.x lists Produce 0-13, but closes the
     # connection on 2.
     (PRODUCE, 2, {"closed": True, "offered": Versions(0, 13)}, ("4.3.1",), "broke", "closed"),
-    # A broker that reads the version closed for another reason; an unknown release may do so too.
+    # A broker that reads the version closed the connection for another reason; an unknown release
+    # may do so too.
     (PRODUCE, 2, {"closed": True, "offered": Versions(0, 11)}, ("3.9.2",), "will break", "offered"),
     (PRODUCE, 2, {"closed": True, "offered": Versions(0, 11)}, (), "will break", "offered more"),
     # The client's own limit, or a setting that pins a version.

@@ -1,4 +1,4 @@
-"""An error response equals the response of Kafka's own class, also with errors set in a response.
+"""An error response equals that of Kafka's own class, also when errors are set in a response.
 
 `tools/error_response_vectors.py` wrote the vectors. Error messages depend on the release, so the
 tests compare responses without them.

@@ -1,4 +1,4 @@
-"""Read records that end at a protected page; as a program, this may crash.
+"""Read records that end at a protected page; when run as a program, this may crash.
 
 ``python -m tests.records.guard ROUNDS [--batches] [--lie]``: with ``--batches``, the kernels read
 whole batches; with ``--lie``, the kernel is told that there is one more byte. The crash shows that

@@ -36,7 +36,7 @@ def written(content: bytes) -> Iterator[bytes]:
 
 
 def member(stream: bytes, content: bytes) -> bytes:
-    """Return a deflate stream as a gzip member with a correct crc and size."""
+    """Return a deflate stream as a gzip member with a correct CRC and size."""
     return HEADER + stream + trailer(content)
 
 

@@ -1,4 +1,4 @@
-"""All bytes are read as batches or raise `RecordError`; rewritten batches have the same content."""
+"""Any bytes are read as batches or raise `RecordError`; rewritten batches have the same content."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _mutate(data: bytes, mutations: list[tuple[str, int, bytes]]) -> bytes:
 
 
 def _read_everything(data: bytes, *, check_crc: bool = False) -> int:
-    """Read on after every error; return how many records were read."""
+    """Continue reading after every error; return how many records were read."""
     batches = decode_batches(data, check_crc=check_crc, max_inflated=1 << 18)
     records = 0
     position = -1

@@ -120,7 +120,7 @@ def test_a_wrong_header_or_trailer_is_for_the_reference() -> None:
         assert run(bytes(wrong)) is None
 
 
-# Streams without a crc and size of their content.
+# Streams without the CRC and the size of their content.
 
 
 def is_the_same(stream: bytes) -> bool:
@@ -128,7 +128,7 @@ def is_the_same(stream: bytes) -> bool:
     expected = by_zlib(stream)
     with suppress(zlib.error):
         content = expected or zlib.decompressobj(-15).decompress(stream, ROOM)
-        # The crc and size are correct, so only the stream is wrong.
+        # The CRC and size are correct, so only the stream is wrong.
         assert run(member(stream, content), ROOM) == expected
         return expected is not None
     assert run(member(stream, b""), ROOM) is None

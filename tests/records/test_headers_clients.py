@@ -1,4 +1,4 @@
-"""Typed headers through a real client and a real broker's record batches."""
+"""Typed headers pass through a real client and a real broker's record batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every block of the page on typed headers has the shown output."""
+"""Every block of the page on typed headers produces the output shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compressed bytes inflate to the original, never exceed the limit, or raise an error."""
+"""Compressed bytes inflate to the original within the limit, or raise an error."""
 
 from __future__ import annotations
 

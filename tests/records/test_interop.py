@@ -80,7 +80,7 @@ def test_kafka_python(magic: int, codec: Compression) -> None:
 
 
 def _read_by(reader: Any, data: bytes) -> list[Record]:
-    """Return what another client's reader finds after its crc checks."""
+    """Return what another client's reader finds after its CRC checks."""
     found = reader(data)
     records: list[Record] = []
     while found.has_next():

@@ -1,4 +1,4 @@
-"""All bytes are valid KIP-82 messages and headers, or raise `RecordError` or `DecodeError`."""
+"""Any bytes are valid KIP-82 messages and headers, or raise `RecordError` or `DecodeError`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Produce and Fetch version 4 as KIP-82 describes them: requests of 2016 with its messages."""
+"""Produce and Fetch version 4 as KIP-82 describes them: requests from 2016 with its messages."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from flexwire.schema.resolve import resolve
 from tests.records.kip82_values import user
 
 SPECS = flexwire.load_specs(kip82.SPECS)
-# The newest version of each when the document was written, and the extra bytes of a message without
-# topics in the released version 4: a null transactional id, an isolation level.
+# The newest version of each message when the document was written, and the bytes that the released
+# version 4 adds to a message without topics: a null transactional id and an isolation level.
 BEFORE = {
     "ProduceRequest": (2, 2),
     "ProduceResponse": (2, 0),

@@ -56,7 +56,7 @@ _UNORDERED = (
 
 
 def facts(tables: Tables, given: Sequence[str] = ()) -> Json:
-    """Return all facts about tables except the audit; ``given`` are the ends named as brokers."""
+    """Return all facts about tables except the audit; ``given`` holds the ends named as brokers."""
     frames = [row for row in tables["frames"] if row["outcome"] != NOT_KAFKA]
     records, packets = tables["records"], tables["packets"]
     messages = [
@@ -90,7 +90,7 @@ def facts(tables: Tables, given: Sequence[str] = ()) -> Json:
 
 
 def ordered(told: Json) -> Json:
-    """Return facts as JSON holds them; facts without a fixed order are sorted."""
+    """Return facts in their JSON form; facts without a fixed order are sorted."""
     built = json.loads(json.dumps(told))
     for name in _UNORDERED:
         if name in built:

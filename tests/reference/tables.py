@@ -108,7 +108,7 @@ def tables(
 
 
 def as_stored(rows: Iterable[Row], schema: pa.Schema) -> list[Row]:
-    """Return rows in the form of their table; a column that is not named is null."""
+    """Return rows in the form of their table; columns that are not named are null."""
     stored: list[Row] = pa.Table.from_pylist(list(rows), schema).to_pylist()
     return stored
 

@@ -21,7 +21,7 @@ _COLUMNS = (
 def filled(text: str) -> Facts:
     """Return facts with ``text`` in every text field, and one element in each list.
 
-    A field with a choice of words has the first word. Answers have the text in every cell.
+    A field with a choice of words contains the first word. Answers contain the text in every cell.
     """
     facts: Facts = _made(Facts, text)
     answer = AnswerFacts(

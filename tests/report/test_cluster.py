@@ -1,4 +1,4 @@
-"""Each gate of the cluster is a row of the report, and each that needs action has a sentence."""
+"""Each gate of the cluster is a row of the report, and each gate needing action has a sentence."""
 
 from __future__ import annotations
 

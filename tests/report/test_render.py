@@ -144,7 +144,7 @@ def test_every_figure_of_the_facts_is_on_the_page() -> None:
             drawn.append(number)
             yield number
 
-    # audit.csv has all figures of the audit, and the page has the important ones.
+    # audit.csv contains all figures of the audit, and the page contains the important ones.
     facts = dataclasses.replace(SAMPLE, audit=Audit())
     page = Page(render(numbered(facts, numbers())))
     shown = " ".join([page.words(), *page.values("title")])

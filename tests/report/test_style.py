@@ -9,7 +9,7 @@ import pytest
 from flexwire.report.charts import INK
 from flexwire.report.page_environment import read_template_file
 
-# WCAG 2 demands a contrast of 4.5 for text, and of 3 for parts of pictures.
+# WCAG 2 requires a contrast of 4.5 for text, and of 3 for parts of pictures.
 TEXT = 4.5
 SHAPE = 3.0
 PAIRS = [

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 API_VERSIONS = 18
 PING = 900
-"""The api key of a message that Kafka does not have."""
+"""The api key of a message that does not exist in Kafka."""
 
 
 def spec(name: str, valid: str, key: int, *fields: dict[str, str]) -> str:

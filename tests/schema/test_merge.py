@@ -1,4 +1,4 @@
-"""A message's specs are merged: each gives the facts about a field for its own versions."""
+"""A message's specs are merged: each supplies the facts about a field for its own versions."""
 
 from __future__ import annotations
 

@@ -241,7 +241,8 @@ def test_of_a_source_tree_only_what_is_in_a_module_s_resources_is_a_spec(tmp_pat
     sources = read_sources([str(root)])
     assert modules(sources) == MODULES
     assert {one.release for one in sources} == {"4.5.0"}
-    # Without a list of resources, every JSON file is read as a spec, so that typing errors show.
+    # Without a list of resources, every JSON file is read as a spec, so that typing errors are
+    # noticed.
     assert len(read_sources([str(root / "docs")])) == 1
 
 

@@ -33,7 +33,7 @@ def put(source: Path, place: str, name: str, valid: str, *fields: Any, **more: A
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """Make two releases whose messages have each possible change once."""
+    """Make two releases whose messages contain each possible change once."""
     root = tmp_path / "specs"
     # This message gains a version: the newer spec serves both releases.
     put(root, f"{OLD}/clients", "Grows", "0-1", field("A", about="Words."))

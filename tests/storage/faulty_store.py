@@ -29,7 +29,7 @@ _RANGE = re.compile(r"bytes=(\d+)-(\d*)|bytes=-(\d+)")
 
 
 class Version(NamedTuple):
-    """A key's content at a time; without data, the key was removed."""
+    """A key's content at a given time; without data, the key was removed."""
 
     data: bytes | None
     when: datetime
@@ -85,7 +85,7 @@ OF_BODIES = ("cut", "short", "long", "another range", "whole", "older", "gone")
 
 
 class Store:
-    """The server's content; ``way`` says how a request fails, if one is to fail.
+    """The server's content; ``way`` determines how a request fails, if one is to fail.
 
     ``sent`` counts the bytes in response bodies.
     """

@@ -1,4 +1,4 @@
-"""Besides the wanted columns, few bytes of a Parquet file in a store are read."""
+"""Apart from the requested columns, few bytes of a Parquet file in a store are read."""
 
 from __future__ import annotations
 

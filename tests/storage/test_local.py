@@ -1,4 +1,4 @@
-"""Files on this machine: modes, growing files, links, and the cost of a list."""
+"""Files on this machine: modes, growing files, links, and the cost of a listing."""
 
 from __future__ import annotations
 

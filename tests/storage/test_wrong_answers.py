@@ -104,7 +104,7 @@ CALLS: dict[str, Callable[[OutputDirectory, Path], object]] = {
 
 
 def ways(asked: Asked) -> list[str]:
-    """List the ways in which an answer may be wrong, although each has the right form."""
+    """List the ways in which an answer may be wrong although its form is right."""
     if asked.is_body:
         return [*BEFORE, *OF_BODIES]
     if asked.is_listing:
@@ -152,7 +152,7 @@ def test_one_wrong_answer_changes_no_result(
     assert asked
     for at in asked:
         if call == "list" and not at.is_listing:
-            continue  # only a list has facts about a file
+            continue  # only a list contains facts about a file
         for way in ways(at):
             place = prepared(served)
             store.way = lambda one, number=at.number, way=way: way if one.number == number else ""  # type: ignore[misc] # mypy takes the defaults for arguments

@@ -1,8 +1,8 @@
 """``python -m tests.tables.fixed_rows DIRECTORY``: write captures' expected rows and facts.
 
-`tests/vectors/captures` has small captures, each with the kept result of its analysis. The results
-were written once, when an older analysis (Spark joins over Python objects, since removed) agreed
-with the analysis in columns. After an intended change, read the difference line by line.
+`tests/vectors/captures` contains small captures, each with the kept result of its analysis. The
+results were written once, when an older analysis (Spark joins over Python objects, since removed)
+agreed with the analysis in columns. After an intended change, read the difference line by line.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def kept(name: str) -> dict[str, Any]:
 
 
 def told(tables: dict[str, list[dict[str, Any]]], facts: Any, directory: Path) -> dict[str, Any]:
-    """Return tables and facts in the kept form, as JSON holds them.
+    """Return tables and facts in the form in which they are kept, as JSON.
 
     Nulls are left out, so a column that a new release adds changes no kept row.
     """
@@ -49,7 +49,7 @@ def told(tables: dict[str, list[dict[str, Any]]], facts: Any, directory: Path) -
 
 
 def plain(value: Any) -> Any:
-    """Return a value of a row as JSON holds it, without nulls."""
+    """Return a value of a row in its JSON form, without nulls."""
     if isinstance(value, dict):
         return {name: plain(one) for name, one in value.items() if one is not None}
     if isinstance(value, list | tuple):

@@ -1,8 +1,8 @@
 """Survey random captures in pieces of random sizes, and compare with the survey in order.
 
 ``python -m tests.tables.folding_random FIRST COUNT``: captures of this many seeds, each with its
-own shape. The program prints how much was read again, and fails at the first capture with another
-survey or another row.
+own shape. The program prints how much was read again, and fails at the first capture with a
+different survey or a different row.
 """
 
 from __future__ import annotations

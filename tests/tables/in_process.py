@@ -34,7 +34,7 @@ def analyzed_in_process(
     releases: tuple[str, ...] = (),
     **how: Any,
 ) -> tuple[Tables, Any]:
-    """Return the rows of all tables by path, and the facts as `facts.json` has them.
+    """Return the rows of all tables by path, and the facts as `facts.json` contains them.
 
     The survey uses pieces of about ``piece_bytes``, if that is given. The audit is for
     ``releases``. ``how`` contains further fields of the request.

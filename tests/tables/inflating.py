@@ -90,7 +90,7 @@ PLAIN = batch(record(value=b"beside"), 1)
 
 
 def check(form: Form, body: bytes, count: int, how: Inflation, *, is_read: bool) -> None:
-    """Check that all executors read a batch, or refuse it because of the limit and read others."""
+    """Check that all executors read a batch, or refuse it due to the limit and read the others."""
     data = form.packed(body, count)
     if form.magic == 2:
         data = PLAIN + data + PLAIN

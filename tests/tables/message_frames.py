@@ -1,4 +1,4 @@
-"""Make frames as `message_rows` accepts them, and the rows that objects make of them."""
+"""Make frames as `message_rows` accepts them, and the rows that objects make from them."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def size_of(files: list[Path]) -> int:
     return sum(one.stat().st_size for one in files)
 
 
-# "gzip", "sections" and "tls" have all that these shapes have, and more.
+# "gzip", "sections" and "tls" contain all that these shapes contain, and more.
 ALIKE = ("CLEAN", "LOSSY", "MID_STREAM", "ONE_CONNECTION", "alone", "large", "repeated", "sasl")
 
 

@@ -1,4 +1,4 @@
-"""Captures that are analyzed part by part produce the same result as in a single analysis.
+"""Captures that are analyzed part by part produce the same result as a single analysis.
 
 The rows come from Arrow columns, after a survey in order or in pieces. A row contains the facts of
 its own analysis. On Spark, views join the rows (`flexwire.spark.answers`). In this test, a few

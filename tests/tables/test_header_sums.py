@@ -1,4 +1,4 @@
-"""Record headers are summed by key, with the same result however rows are divided into batches."""
+"""Record headers are summed by key, with the same result regardless of how rows are batched."""
 
 from __future__ import annotations
 

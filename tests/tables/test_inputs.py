@@ -41,7 +41,7 @@ SMALL: dict[str, Any] = {"chunk_bytes": 4096, "range_bytes": 6_000}
 
 @pytest.fixture(scope="module")
 def captures(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Write three files of the same connections, the last one gzip'd."""
+    """Write three files of the same connections, the last one gzip-compressed."""
     folder = tmp_path_factory.mktemp("captures")
     first, second, third = write_capture(folder, 5, replace(CLEAN, files=3))
     packed = third.with_name(f"{third.name}.gz")

@@ -1,4 +1,4 @@
-"""The key that docs/tables.md names for a table identifies each row of an analysis."""
+"""The key that docs/tables.md names for a table identifies each of its rows in an analysis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers determine which response answers which request, whatever body bytes are missing."""
+"""Headers determine which response answers which request, regardless of missing body bytes."""
 
 from __future__ import annotations
 

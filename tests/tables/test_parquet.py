@@ -1,4 +1,4 @@
-"""Spark reads a table's file like its own files, and equal rows result in equal bytes."""
+"""Spark reads a table's file as it reads its own files, and equal rows result in equal bytes."""
 
 from __future__ import annotations
 

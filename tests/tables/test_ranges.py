@@ -52,8 +52,8 @@ def known_together(survey: Survey, kept: dict[str, bytes]) -> RangeContext:
     return RangeContext.joined(known)
 
 
-# Two shapes have everything that a capture can have, one shape has several taps, and one shape has
-# a single connection.
+# Two shapes contain everything that a capture can contain, one shape has several taps, and one
+# shape has a single connection.
 FEW = ("EVERYTHING", "HOSTS", "ONE_CONNECTION", "UNORDERED")
 
 

@@ -1,5 +1,5 @@
-"""Without record bytes, a message's table has the sizes of records instead, and is otherwise the
-same.
+"""Without record bytes, a message's table contains the sizes of records instead, and is otherwise
+the same.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def test_sizes_stand_where_the_bytes_stood(name: str) -> None:
     raws = [*bodies(name, range(8))]
     random.Random(name).shuffle(raws)
     frames = [frame(name, raw, version, n) for n, (raw, version) in enumerate(raws)]
-    # A body that does not decode becomes null.
+    # A body that cannot be decoded becomes null.
     frames[3]["payload"] = frames[3]["payload"][:-1]
     rows = message_rows(batch(frames), name)
     found = message_rows(batch(frames), name, record_bytes=False)

@@ -163,7 +163,7 @@ def test_damaged_partitions_have_the_rows_of_objects(data: st.DataObject) -> Non
     whole = bytearray(b"".join(map(b"".join, parts)))
     for _ in range(data.draw(st.integers(0, 4)) if whole else 0):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
-    # The rows are divided anew: sometimes between batches, else within one.
+    # The rows are divided again: sometimes between batches, otherwise within one.
     ends = data.draw(st.lists(st.integers(0, len(whole)), max_size=5))
     at = 0
     for part in parts:

@@ -220,7 +220,7 @@ def test_a_client_is_its_software_from_where_it_says_so(tmp_path: Path) -> None:
 
 
 def test_a_line_gives_the_client_instance_id_by_header_request_or_response(tmp_path: Path) -> None:
-    """The header has a uuid as Kafka prints it, and so do the bodies of KIP-714."""
+    """The header contains a uuid as Kafka prints it, and so do the bodies of KIP-714."""
     path = tmp_path / "kafka-request.log"
     one, two, none = "AAAAAAAAAAAAAAAAAAAABw", "AAAAAAAAAAAAAAAAAAAACA", "A" * 22
     assigned = {"errorCode": 0, "clientInstanceId": two}

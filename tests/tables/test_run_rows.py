@@ -1,4 +1,4 @@
-"""Rows in run form equal the rows that they stand for, however they are divided and summed."""
+"""Rows in run form equal the rows they stand for, regardless of how they are divided and summed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A saved state has every attribute and no secret, and a damaged state is refused.
+"""A saved state contains every attribute and no secret, and a damaged state is refused.
 
 `test_going_on.py` checks that an analysis continues from a saved state as if the analysis had never
 ended.

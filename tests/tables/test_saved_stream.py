@@ -1,7 +1,7 @@
 """A stream that is killed and restarted returns the same rows as a stream that was not killed.
 
 The restarted stream continues from its saved state, and opens no file that was already finished.
-If the state cannot be used, the stream says so and reads the files again.
+If the state cannot be used, the stream reports this and reads the files again.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ def _told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "flexwire")
 
 
-# One shape has everything that a capture can have, one has TLS, and one has a single connection.
+# One shape contains everything that a capture can contain, one has TLS, and one has a single
+# connection.
 FEW = ("EVERYTHING", "ONE_CONNECTION")
 
 
@@ -391,7 +392,7 @@ def test_a_state_that_somebody_else_wrote_is_refused_or_behaves(name: str, tmp_p
         try:
             query.between(query.offset, end)
         except CaptureError:
-            # The saved state says that the file continues elsewhere.
+            # The saved state indicates that the file continues elsewhere.
             continue
     assert used
     assert refused

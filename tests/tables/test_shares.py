@@ -77,7 +77,8 @@ def found_in(asked: AnalysisRequest, make: Make, before: bytes | None = None) ->
     return found_by(asked, make(asked, kept, before), kept)
 
 
-# The shape "everything" has all that the other shapes have. Damaged files are read differently.
+# The shape "everything" contains all that the other shapes contain. Damaged files are read
+# differently.
 FEW = ("everything", "damaged")
 
 

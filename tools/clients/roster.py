@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A row of the trial: software and release, and a setting as its program takes it."""
+    """A row of the trial: software, release, and a setting in the form that its program accepts."""
 
     name: str
     way: Way

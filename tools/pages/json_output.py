@@ -92,7 +92,7 @@ def _printed() -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     with tempfile.TemporaryDirectory() as given:
         for name, arguments in command_lines(Path(given)).items():
-            # Names that differ only in spaces are several runs of one command.
+            # Names that differ only in spaces stand for several runs of one command.
             found.setdefault(name.strip(), []).extend(_run(arguments, lines="each line" in name))
     counts = TlsCounts(partly=Counter({"a reason": 1}), unopened=Counter({"a reason": 1}))
     counts.damaged.append(UnreadableBytes("a", 0, "a reason"))

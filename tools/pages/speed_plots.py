@@ -85,7 +85,7 @@ class Plot:
             if column not in cells:
                 raise ValueError(f"expected a column {column!r} below {self.heading}")
             number = _NUMBER.search(cells[column])
-            # A rival that cannot do something has a dash or an empty cell.
+            # For something that a rival cannot do, the table contains a dash or an empty cell.
             if number is not None and cells[column] != "-":
                 figure = float(number[0].replace(",", ""))
                 if self.is_share:

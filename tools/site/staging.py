@@ -27,7 +27,8 @@ _COMMENT = re.compile(r"^<!-- not run:.*?-->\s*?\n", re.MULTILINE | re.DOTALL)
 def stage(root: Path, source: Path) -> None:
     """Write the pages of ``root`` into ``source``, with an index that lists them all.
 
-    Links between pages stay; links to other files of the repository become their names.
+    Links between pages stay; links to other files in the repository are replaced by the files'
+    names.
     """
     shutil.rmtree(source, ignore_errors=True)
     pages = [page for pages in SECTIONS.values() for page in pages]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class LoggingBroker:
-    """A broker that writes lines to its log. Each rotated file has the number of its rotation."""
+    """A broker that writes lines to its log. Each rotated file is numbered by its rotation."""
 
     directory: Path
     lines: Sequence[bytes]

@@ -117,7 +117,7 @@ def test_a_negotiation_in_a_version_nobody_knows_yet_is_kafka() -> None:
 
     assert sent(newer("c")).evidence == "ApiVersionsRequest v99, newer than any released version"
     assert not sent(newer("")).is_kafka
-    # A client sends nothing else until it knows that the broker has the version.
+    # A client sends nothing else until it knows that the broker supports the version.
     metadata = asked("MetadataRequest", 12)
     assert not sent(metadata[:6] + struct.pack(">h", 999) + metadata[8:]).is_kafka
 

@@ -134,7 +134,7 @@ def test_the_metadata_decides(case: str, tmp_path: Path) -> None:
 def test_metadata_that_is_older_than_the_logs_decides_nothing(tmp_path: Path) -> None:
     write_replica(tmp_path, 1, [0] * 8)
     write_replica(tmp_path, 2, [0, 0, 0, 2, 2])
-    # The checkpoint has one leader change, but the log has records of two leaders.
+    # The checkpoint contains one leader change, but the log contains records from two leaders.
     write_metadata(tmp_path, 1, lead(1, [1]))
     assert chosen(tmp_path) == "broker-2"
 

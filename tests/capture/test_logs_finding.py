@@ -74,7 +74,7 @@ def test_of_several_replicas_the_one_that_ends_last_is_read_or_all(tmp_path: Pat
         str(tmp_path / "broker1" / "a-1"),
         str(tmp_path / "broker2" / "a-0"),
     ]
-    # If two segments have the same end, the one that begins first is used.
+    # If two segments end at the same offset, the one that begins first is used.
     made(0, 12).write(tmp_path / "broker3" / "a-0")
     assert read_offsets(tmp_path) == [*range(12), 5]
 
@@ -99,7 +99,7 @@ def test_a_tier_is_read_and_goes_on_where_the_broker_s_log_begins(tmp_path: Path
     (tmp_path / "scratch").rmdir()
     assert read_offsets(tmp_path / "tier") == list(range(30))
     made(15, 20).write(tmp_path / "broker" / "a-0")
-    # Both segments have offsets 15 to 29, which are read only once.
+    # Both segments contain offsets 15 to 29, which are read only once.
     assert read_offsets(tmp_path / "tier", tmp_path / "broker") == list(range(35))
     assert read_offsets(tmp_path / "broker") == list(range(15, 35))
 

@@ -1,4 +1,4 @@
-"""Logs read as columns have the same records as the reference, wherever the log is cut."""
+"""Logs read as columns yield the same records as the reference, wherever the log is cut."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_a_snapshot_that_is_not_whole_or_not_of_this_log_is_not_used(tmp_path: P
     lacking = whole[:begin] + whole[begin + end :]
     found = covered(write(tmp_path / "lacking", {"0": b"", "3-1": lacking}))
     assert found.snapshots[0].problem == "the file does not end with a snapshot footer"
-    # The log before the gap has another epoch, because another leader wrote it.
+    # The log before the gap has a different epoch, because another leader wrote it.
     found = covered(write(tmp_path / "other", {"0": log([NOTHING] * 5), "3-2": whole}))
     assert "the log has epoch 1 at offset 2" in (found.snapshots[0].problem or "")
     assert found.base(3) == StateBase(None, 0, 3)

@@ -1,4 +1,4 @@
-"""A capture without loss has the same connections, whatever the order of its segments."""
+"""A capture without loss yields the same connections, whatever the order of its segments."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_after_a_loss_everything_is_in_its_place(
 
 
 def by_key(done: OpenedCaptures) -> dict[str, list[Segment | bytes]]:
-    """Return the segments of each address pair, in order. All other packets have the key None."""
+    """Return the segments of each address pair, in order. The key of all other packets is None."""
     found: dict[str, list[Segment | bytes]] = {}
     for path in done.paths:
         for one in read_segments(path):

@@ -1,8 +1,8 @@
 """Read the examples on the rules' pages, as specs, with the places of their findings.
 
 An example is one spec, or several specs that each follow a comment with their file's name. An
-example may also have only fields, which are then put into a request with versions 0 to 3 that is
-flexible from version 1. A "^" marks the flagged place.
+example may also consist only of fields, which are then put into a request with versions 0 to 3 that
+is flexible from version 1. A "^" marks the flagged place.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Example:
 
 
 def example(page: str, title: str) -> Example | None:
-    """Read the example under ``title``, if the page has one."""
+    """Read the example under ``title``, if the page contains one."""
     match = re.search(rf"^{title}:\n\n((?: {{4}}.*\n|\n)+)", page, re.MULTILINE)
     if match is None:
         return None

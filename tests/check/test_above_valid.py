@@ -28,7 +28,7 @@ PEDANTIC = Config(rules_named(ALL))
 
 
 def leaves(fields: list[Spec], path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """Yield the path to every field that has no fields of its own."""
+    """Yield the path to every field that contains no other fields."""
     for place, one in enumerate(fields):
         if "fields" in one:
             yield from leaves(one["fields"], (*path, place))
@@ -37,7 +37,7 @@ def leaves(fields: list[Spec], path: tuple[int, ...] = ()) -> Iterator[tuple[int
 
 
 def moved(text: str, path: tuple[int, ...], versions: str) -> str:
-    """Return a spec in which one field has other versions, and which has no other findings."""
+    """Return a spec that gives one field other versions, and that has no other findings."""
     spec = json.loads(text)
     fields = spec["fields"]
     for place in path[:-1]:

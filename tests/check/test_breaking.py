@@ -419,7 +419,7 @@ def layout(one: Edition, version: int) -> Any:
 
 
 def is_read_alike(old: Any, new: Any) -> bool:
-    """Return whether both layouts have the same bytes, whatever the field names."""
+    """Return whether both layouts produce the same bytes, whatever the field names."""
     if not isinstance(old, tuple) or not isinstance(new, tuple) or len(old) != len(new):
         # Records are bytes, and some record fields were declared as bytes.
         return str(old).replace("RECORDS", "BYTES") == str(new).replace("RECORDS", "BYTES")

@@ -1,4 +1,4 @@
-"""`flexwire schema breaking` has the documented input, output and exit code."""
+"""`flexwire schema breaking` has the documented inputs, outputs and exit codes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Names do not affect the wire: a renamed field breaks JSON, but not bytes.
 
-The result does not depend on which versions have the new name, or whether other versions keep the
-old one.
+The result does not depend on which versions use the new name, or whether other versions keep the
+old name.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def test_one_field_of_many_is_renamed_in_the_versions_that_name_it_otherwise(
 
 
 def test_a_name_that_the_version_has_elsewhere_is_no_new_name() -> None:
-    # Both specs have both names in this version, so the fields changed places.
+    # Both specs contain both names in this version, so the fields changed places.
     spec = next(one for one in SEVERAL if len(_same_kind(one)) > 1)
     first, second = _same_kind(spec)[:2]
 

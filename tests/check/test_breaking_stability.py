@@ -124,7 +124,7 @@ def test_kafka_s_own_history_has_the_findings_seen_by_hand_and_no_others(pairs: 
         for one in found:
             seen[one].add((before, after))
         if (before, after) in whole:
-            # A comparison of whole releases has exactly the findings of its messages.
+            # A comparison of whole releases reports exactly the findings about their messages.
             assert found_in(compared(written(before), written(after))) == found
     order = RELEASES.index
     assert seen == {
@@ -148,7 +148,7 @@ def test_a_release_and_its_edition_in_the_catalog_do_not_differ_by_these_rules()
         for api, of_files in apis_of(release).items():
             text = api, text_of(release, api)
             if text in seen:
-                # An older release has the same files.
+                # An older release contains the same files.
                 continue
             seen.add(text)
             same = {name: of_catalog[name] for name in of_files if name in of_catalog}

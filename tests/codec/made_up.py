@@ -81,7 +81,7 @@ TAGGED = [
 
 @cache
 def everything() -> type[Message]:
-    """Version 0 is inflexible; version 1 has a tag section with six tagged fields."""
+    """Version 0 is inflexible; version 1 contains a tag section with six tagged fields."""
     return made(EVERY_TYPE + TAGGED, valid="0-1", flexible="1+", ignorable=True)
 
 

@@ -2,7 +2,7 @@
 
 For the vectors that a release's Java wrote, the program counts how many each executor reads with
 that release's layout and writes as the same bytes. No kernel writes unknown tagged fields, so
-messages that have some are only read there. JSON is compared if Kafka has a converter (`streams`
+messages that contain some are only read there. JSON is compared if Kafka has a converter (`streams`
 has none).
 """
 

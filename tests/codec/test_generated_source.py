@@ -57,7 +57,7 @@ def attribute(name: str) -> str:
 
 @cache
 def odd_names() -> type[Message]:
-    """Return a message whose fields and structures have the names that its source uses."""
+    """Return a message whose fields and structures have names that its source uses."""
     names = [name for name in (*sorted(OWN), *_SHARED) if attribute(name) == name]
     assert {"size", "range", "read_tag", "message", "unknown", "str", *_SHARED} <= {*names}
     fields = [field(name, kind) for name, kind in zip(names, itertools.cycle(_TYPES), strict=False)]

@@ -3,7 +3,7 @@ values.
 
 ``lenient.jsonl.gz`` holds damaged messages and what Java made of them: the generated classes and
 JSON converters of Kafka 4.3.0, and those of 4.1.0 and 3.9.1 for modules and versions that its
-clients lack. A line has ``message``, ``version``, ``hex``, the kind of damage (``case``), the
+clients lack. A line contains ``message``, ``version``, ``hex``, the kind of damage (``case``), the
 release (``kafka``), and either the exception (``refused``) or the number of bytes read (``read``),
 the JSON form (``json``, with records in base64 and the unknown tagged fields of each structure in
 wire order) and the bytes that Java writes for the object (``written``, null if it refuses). Kafka

@@ -146,7 +146,7 @@ def test_what_no_version_can_be_laid_out_with_is_refused_where_it_stands(
 
 
 def test_a_layout_is_checked_wherever_it_changes(tmp_path: Path) -> None:
-    # Only version 7 of thousands has a field whose structure is missing.
+    # Only version 7 of thousands contains a field whose structure is missing.
     wrong = {"name": "A", "type": "Nowhere", "versions": "7"}
     write(tmp_path / "Ping.json", "Ping", [TEXT, wrong], validVersions="0+")
     assert "structure Nowhere is never defined" in refused(tmp_path)

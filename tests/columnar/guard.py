@@ -115,7 +115,7 @@ class Stripes:
                 raise OSError(ctypes.get_errno(), "mprotect")
 
     def put(self, messages: list[bytes], lie: int) -> pa.Array:
-        """Return the column; with a lie each message has one byte more."""
+        """Return the column; with a lie, each message is one byte longer."""
         offsets = np.zeros(2 * len(messages) + 1, np.int32)
         for row, message in enumerate(messages):
             end = (row + 1) * self.stride - PAGE

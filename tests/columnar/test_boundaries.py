@@ -130,7 +130,7 @@ def test_what_is_read_at_every_boundary(group: Group) -> None:
         else:
             assert row is not None, str(case)
             value = in_arrow(case.value)
-            # A tagged field that was not on the wire has its default.
+            # A tagged field that was not on the wire has its default value.
             if case.place == "tagged" and version == FLEXIBLE and case.raw == b"\x00":
                 value = in_arrow(case.message().value)  # type: ignore[attr-defined]
             assert repr(row["value"]) == repr(value), str(case)

@@ -1,4 +1,4 @@
-"""The columnar decoder has the same results and errors as the reference executor."""
+"""The columnar decoder produces the same results and errors as the reference executor."""
 
 from __future__ import annotations
 

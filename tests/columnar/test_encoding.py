@@ -1,4 +1,4 @@
-"""The columnar encoder has the same results and errors as the reference executor."""
+"""The columnar encoder produces the same results and errors as the reference executor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compressed batches have the same content as columns and as objects, for every codec."""
+"""For every codec, compressed batches have the same content as columns and as objects."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ DEFLATE: list[tuple[Compression, Callable[[bytes], bytes]]] = [
     (Compression.LZ4, lambda data: bytes(cramjam.lz4.compress(data))),
     (Compression.ZSTD, lambda data: bytes(cramjam.zstd.compress(data))),
     (Compression.SNAPPY, lambda data: bytes(cramjam.snappy.compress_raw(data))),
-    # The data has the framing of Kafka's Java code, twice.
+    # Two parts, each framed as Kafka's Java code frames data.
     (
         Compression.SNAPPY,
         lambda data: b"".join(

@@ -53,7 +53,7 @@ class Mutation(NamedTuple):
 
 
 class Impossible(Exception):  # noqa: N818 - only these tests use the exception
-    """The error for a response that has no place for the mutation."""
+    """The error for a response in which there is no place for the mutation."""
 
 
 def taken(case: Case) -> bool:

@@ -79,7 +79,7 @@ def test_each_mutant_is_found_in_its_case_and_none_without() -> None:
                 planted += 1
             else:
                 assert run.deviations == ()
-    # A few responses have no place for an error.
+    # A few responses contain no place for an error.
     assert planted >= COUNT - 2
 
 

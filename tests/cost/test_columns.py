@@ -57,7 +57,8 @@ def header_of(name: str, version: int) -> Message:
     if entry.type is MessageType.REQUEST and at:
         values["client_id"] = CLIENT_ID
     if version % 2 and message(name).definition.schema(version).flexible and at:
-        # Messages of some versions have values that an encoding without tagged fields cannot hold.
+        # Messages in some versions contain values that an encoding without tagged fields cannot
+        # hold.
         values["unknown_tagged_fields"] = {7: b"trace"}
     kind = "RequestHeader" if entry.type is MessageType.REQUEST else "ResponseHeader"
     return message(kind)(**values)
@@ -126,8 +127,8 @@ def test_large_frames_are_measured_a_few_at_a_time(monkeypatch: pytest.MonkeyPat
     [
         # The version is not flexible, so the cost of KIP-482 is not charged to KIP-636.
         ("HeartbeatResponse", 3, (14, 16, 14, 16)),
-        # The request is flexible only because its response has the errors: all its savings are
-        # KIP-482's.
+        # The request is flexible only because its response contains the errors: all its savings are
+        # due to KIP-482.
         ("ProduceRequest", 3, (36, 34, 34, 34)),
         # KIP-636 leaves the message unchanged, so it does not save the cost of KIP-482.
         ("SaslHandshakeRequest", 1, (26, 27, 26, 26)),

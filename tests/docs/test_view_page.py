@@ -1,4 +1,4 @@
-"""docs/view.md names every option and has the same limits as the command."""
+"""docs/view.md names every option and states the same limits as the command."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def data_of(path: str) -> list[dict[str, Any]]:
 @pytest.mark.slow
 @each("page", lambda: {page.path: page for page in make_pages(messages().values())})
 def test_what_the_script_shows_are_these_steps(page: Any) -> None:
-    """For any two versions, the page's data has the same changes as `steps`."""
+    """For any two versions, the page's data contains the same changes as `steps`."""
     told = data_of(page.path)
     assert [one["name"] for one in told] == [one.name for one in page.messages]
     for side, message in zip(told, page.messages, strict=True):

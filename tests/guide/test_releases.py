@@ -118,7 +118,7 @@ def test_a_request_is_known_by_its_api_key_and_other_messages_by_their_names() -
 
 
 def test_a_version_with_other_bytes_is_no_support_and_is_told() -> None:
-    """Heartbeat v0 has a group id, a generation and a member id; here, it has only a number."""
+    """Heartbeat v0 consists of a group id, a generation and a member id; here, only of a number."""
     made = own_messages(edition("HeartbeatRequest", "request", apiKey=12))
     (told,) = made
     assert told.versions[0].support.releases == ()

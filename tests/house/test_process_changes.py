@@ -1,7 +1,7 @@
 """A test that changes or measures its whole process runs in a process of its own.
 
-A pytest-xdist worker has other threads: one communicates with the run, and others belong to servers
-that tests share. If a test changes its process, it affects these threads too.
+A pytest-xdist worker runs other threads: one communicates with the run, and others belong to
+servers that tests share. If a test changes its process, it affects these threads too.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 SAMPLE = ROOT / "examples" / "message-specs"
 WORKFLOW = SAMPLE / ".github" / "workflows" / "specs.yml"
 STEPS = ("Lint", "Breaking changes", "Review", "Comment")
-# A version 2 of the response with a field that says how often a client has asked.
+# A version 2 of the response, with a field that states how often a client has asked.
 NEW_VERSION = (
     '"validVersions": "0-1"',
     '"validVersions": "0-2"',

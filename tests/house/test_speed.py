@@ -73,7 +73,7 @@ def test_both_check_all_else_before_they_begin() -> None:
 
 
 def unmarked(files: Iterator[tuple[str, str]]) -> list[str]:
-    """Return the files that show a sign of a slow test without its marker."""
+    """Return the files that show a sign of a slow test but lack its marker."""
     return [
         f"{name}: {marker}"
         for name, text in files

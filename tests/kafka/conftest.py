@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# The connector of the newest Spark on Maven Central; it also runs on 4.3, which has no connector.
+# The connector of the newest Spark on Maven Central; it also runs on Spark 4.3, for which there is
+# no connector.
 CONNECTOR = "4.2.0"
 # PySpark already has these jars, and the class path must not contain another Spark's.
 OF_SPARK = ("hadoop-client-runtime", "hadoop-client-api", "scala-library", "slf4j-api", "jsr305")

@@ -166,7 +166,7 @@ def write_compacted(broker: Broker) -> None:
 
 
 def oldest(broker: Broker, topic: str, partition: int) -> int:
-    """Return the first offset that a partition still has."""
+    """Return the first offset that a partition still contains."""
     consumer = broker.consumer("looks")
     try:
         consumer.assign([TopicPartition(topic, partition, 0)])
@@ -212,7 +212,7 @@ def delete_before(broker: Broker, topic: str, offset: int) -> None:
 
 
 def commit_offsets(broker: Broker) -> None:
-    """Make a group commit, so that the groups' internal topic has records."""
+    """Make a group commit, so that the groups' internal topic contains records."""
     consumer = broker.consumer("commits")
     for offset in range(1, 20):
         at = [TopicPartition("typed", 0, offset), TopicPartition("in-none", 1, offset)]

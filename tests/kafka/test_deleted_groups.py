@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 LOG, TOPIC, GROUP, STAYS = "__consumer_offsets", "orders", "g-gone", "g-stays"
-# The first release has the old coordinator; only the last release writes version 4 of the value.
+# The first release uses the old coordinator; only the last release writes version 4 of the value.
 OLD, NEW = VERSIONS[0], VERSIONS[-1]
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-# All tests of this file have Spark's marker, though only one test starts Spark. Tests with Spark
+# All tests in this file have Spark's marker, although only one test starts Spark. Tests with Spark
 # run first, so otherwise every cluster would be started and driven twice.
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 # Only the newest release has two brokers.

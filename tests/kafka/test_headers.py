@@ -1,4 +1,4 @@
-"""Rows of Spark's own Kafka source, read from a broker, have the headers and messages that were
+"""Rows of Spark's own Kafka source, read from a broker, contain the headers and messages that were
 sent.
 """
 

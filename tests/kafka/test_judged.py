@@ -86,7 +86,7 @@ def test_read_committed(spark: SparkSession, kafka: Broker) -> None:
     values = [bytes(row.value) for row in everything]
     assert values.count(b"open") == values.count(b"after what is open") == 1
     kept = [bytes(row.value) for row in found]
-    # A third of the transactions was aborted, and the last has not ended.
+    # A third of the transactions were aborted, and the last one has not ended.
     assert len(kept) == len(values) - 6 * 10 - 2
     assert {b"0 of 1", b"2 of 0", b"plain"} <= {*kept}
     assert not {b"0 of 0", b"open", b"after what is open"} & {*kept}

@@ -33,8 +33,8 @@ def test_a_broker_s_directory(spark: SparkSession, kafka: Broker, tmp_path: Path
         assert got.superseded_records == expected["superseded"], topic
         assert got.damaged == 0
     for topic in TOPICS:
-        # A third of 18 transactions was aborted; two records are in an open transaction, or follow
-        # it.
+        # A third of the 18 transactions were aborted; two records are in an open transaction, or
+        # follow it.
         unseen = 6 * 10 + 2 if topic == "transactions" else 0
         assert answers[topic].records == len(consumed(kafka, topic)) + unseen, topic
     codecs = {topic: row.codecs for topic, row in answers.items() if topic.startswith("in-")}

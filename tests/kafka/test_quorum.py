@@ -139,7 +139,7 @@ def test_voters_that_come_and_go(spark: SparkSession, tmp_path: Path, version: s
             assert told["errorCode"] == 0, told
             until(lambda: {*quorum(address, version).voters} == {1})
             agree(spark, address, version, logs)
-        # The state at an earlier time is correct, although the log has later records.
+        # The state at an earlier time is correct, although the log contains later records.
         compare(view("voters", "voters", cluster_state(spark, logs, time=before)).collect(), first)
     compared(spark, logs, most=1)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
-# Other releases have no such groups.
+# Other releases do not support such groups.
 VERSION = VERSIONS[-1]
 GROUP, GONE, SOURCE, PARTITIONS = "g-streams", "g-gone", "flow-in", 4
 LEAVES = -1

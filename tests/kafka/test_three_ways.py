@@ -207,7 +207,8 @@ def test_the_log_alone_knows_the_principal_and_captures_alone_the_login(
         logins = [one for key, one in requests(spark, done).items() if key[1] == SASL[1]]
         assert logins
         assert all(one.withheld_credentials for one in logins)
-    # The report of the tap shows nothing that TLS hid, because even its capture has no such data.
+    # The report of the tap shows nothing that TLS hid, because even its capture contains no such
+    # data.
     assert not any(PASSWORD.encode() in path.read_bytes() for path in ways.tap.capture_paths)
 
 

@@ -110,8 +110,8 @@ def test_a_tier_is_read_as_the_broker_reads_it(spark: SparkSession, tmp_path: Pa
         admin = AdminClient({"bootstrap.servers": address})
         for created in admin.create_topics([NewTopic(TOPIC, 2, 1, config=CONFIG)]).values():
             created.result(MOST_SECONDS)
-        # Timestamps, which are in random order, decide where a segment ends. So no segment has two
-        # codecs, and the last segment may still be on the broker.
+        # Timestamps, which are in random order, decide where a segment ends. So no segment contains
+        # batches of two codecs, and the last segment may still be on the broker.
         for codec, start in (("zstd", 100), ("none", 200), ("lz4", 200)):
             write_any(kafka, TOPIC, codec, 200)
             wait(partial(begin_from, kafka.logs, start), "no segment was given up")

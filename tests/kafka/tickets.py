@@ -145,7 +145,7 @@ def by_old_java(
 
 
 def by_kcat(found: Ticketed, address: HostPort, prefix: str) -> list[str]:
-    """Produce and consume with Debian's librdkafka, because the wheels have no GSSAPI."""
+    """Produce and consume with Debian's librdkafka, because the wheels do not include GSSAPI."""
     sent = kcat(found, address, ["-P", "-t", TOPIC], [f"{prefix}{one}" for one in range(COUNT)])
     assert sent.returncode == 0, sent.stderr[-3000:]
     group = ["-X", "auto.offset.reset=earliest", "-G", f"{prefix}group", TOPIC, "-e"]

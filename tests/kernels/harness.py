@@ -31,7 +31,7 @@ def functions(
 
 
 def full_message() -> Any:
-    """Return a message that has a value of every type in version 1."""
+    """Return a message that contains a value of every type in version 1."""
     kind: Any = everything()
     return kind(
         id=uuid.UUID(int=7),

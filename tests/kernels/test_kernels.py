@@ -1,4 +1,4 @@
-"""The kernels have the same result as the reference, or refuse."""
+"""The kernels produce the same result as the reference, or refuse."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def least(kind: Type) -> bytes:
 
 
 def densest(name: str, version: int, array: str, size: int) -> bytes:
-    """Return a body of about ``size`` bytes whose ``array`` has as many elements as fit."""
+    """Return a body of about ``size`` bytes whose ``array`` contains as many elements as fit."""
     schema = message(name).definition.schema(version)
     (kind,) = (one.type for one in schema.inline if one.attribute == array)
     assert isinstance(kind, ArrayType)

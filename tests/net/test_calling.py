@@ -176,7 +176,7 @@ def test_what_a_release_advertises_and_does_not_read_is_left_out() -> None:
     offered = {key: versions for key, versions in offered.items() if versions}
     offered[0] = Versions(0, offered[0].highest)
     assert usable_versions(0, offered) == Versions(3, 13)
-    # No release has this API, so nothing is known about it.
+    # No release includes this API, so nothing is known about it.
     assert usable_versions(0, {0: Versions(0, 13), 3: Versions(5, 6)}) == Versions(0, 13)
 
 

@@ -176,7 +176,7 @@ def test_what_cannot_be_used_is_said_with_its_file(
         config(tmp_path, **given)
 
 
-# Trust stores and key stores are used with a broker that has TLS.
+# Trust stores and key stores are used with a broker that uses TLS.
 
 Stores = dict[str, str]
 

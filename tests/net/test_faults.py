@@ -1,4 +1,4 @@
-"""Each fault of a tap has its effect, and changes nothing else."""
+"""Each fault of a tap has the intended effect, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -628,7 +628,7 @@ def test_responses_of_any_bytes_pass_and_are_counted(tmp_path: Path) -> None:
     source = random.Random(11)
     kinds = ("tag=10042=x 30%", "error=6 after 30%", "throttle=1ms 30%", "delay=1ms 30%", "stale")
     texts = [f"* {kind}" for kind in kinds]
-    # Other tests cover logins, and requests that may have no response.
+    # Other tests cover logins, and requests that may get no response.
     others = {"Produce", "SaslHandshake", "SaslAuthenticate", "ApiVersions"}
     keys = sorted({*catalog().api_keys()} - {api_key_of(f"{name}Request") for name in others})
 

@@ -142,7 +142,7 @@ def test_a_client_whose_handshake_fails_is_counted_and_the_reason_said_once(  # 
                     await spoil(tap.listen_address, made, tmp_path)
                 await settled(lambda n=number: getattr(tap.stats, count) == n)  # type: ignore[misc]
             await settled(lambda: tap.stats.open_connections == 0)
-            # Other connections are unaffected, and have all the time that they need.
+            # Other connections are unaffected, and may take all the time that they need.
             monkeypatch.undo()
             async with connected(tap.listen_address, made.mutual()) as client:
                 assert await client.ask(asking(b"x")) == answering(b"x")

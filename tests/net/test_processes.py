@@ -1,4 +1,4 @@
-"""Several processes share one set of ports, and act like one tap for clients, monitor and disk."""
+"""Several processes share one set of ports, and act as one tap to clients, monitors and disk."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def test_what_holds_for_one_request_holds_for_no_other() -> None:
     ]
     for one in requests:
         withholding.shown(one, conversation.request(one))
-    # The last response has no request, because an earlier response had its id.
+    # The last response has no request, because an earlier response had the same id.
     for number, is_kept in ((1, False), (0, True), (2, True), (0, False)):
         response = response_payload(ALTER, 1, told("no: opensesame"), correlation_id=number)
         shown = withholding.shown(response, conversation.response(response))

@@ -1,4 +1,4 @@
-"""If a tap rehearses a release, each client sees its versions, and nothing else changes."""
+"""If a tap rehearses a release, each client sees the release's versions; nothing else changes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = ["made"]
 LEADER_AND_ISR = 4
-# As JSON, the report has more bytes than a process may send in one message.
+# As JSON, the report takes more bytes than a process may send in one message.
 LONG = "\x01" * 30_000
 
 
@@ -536,7 +536,7 @@ def test_an_answer_does_not_come_into_the_middle_of_a_response(tmp_path: Path) -
             tapped(upstream, tmp_path, rehearsal=RehearsalPlan(NEWER)) as tap,
             connected(tap.listen_address) as client,
         ):
-            # The request has no answer, so the broker sends first.
+            # The request gets no answer, so the broker sends first.
             await client.send(frame(produce(5, acks=0)))
             begun = await client.reader.readexactly(50)
             await client.send(frame(asks(99)))

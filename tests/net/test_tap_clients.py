@@ -35,7 +35,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def upstream(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostPort]:
-    """Yield a cluster with a tap in front of each broker, so every advertised listener has TLS."""
+    """Yield a cluster with a tap in front of each broker, so every advertised listener uses TLS."""
     inner = TapSecurity(ListenTls(*authority.certificate(name="broker")))
     with MockCluster() as cluster:
         cluster.create_topic(TOPIC, 3)

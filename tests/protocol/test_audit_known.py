@@ -86,7 +86,7 @@ def java(version: int, offered: int, client_id: str = "producer-1") -> dict[str,
 def test_a_nameless_client_with_a_java_client_id_is_remarked_on_by_its_own_limit() -> None:
     assert java(6, 11)["java-before-2.1"] == "documented as unsupported"
     assert java(6, 11, "consumer-readers-1")["java-before-2.1"] == "documented as unsupported"
-    # Kafka 2.1 has Produce 7; any client of a broker without higher versions is limited.
+    # Kafka 2.1 supports Produce 7; any client of a broker without higher versions is limited.
     assert "java-before-2.1" not in java(7, 11)
     assert "java-before-2.1" not in java(6, 6)
     assert "java-before-2.1" not in java(6, 11, "billing")

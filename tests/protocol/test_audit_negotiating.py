@@ -119,7 +119,7 @@ def test_nothing_is_said_only_where_a_version_is_in_common_or_a_fallback_is_docu
         ({"ConsumerGroupHeartbeat": 1}, None, "3.6", "cannot say"),
         ({"StreamsGroupHeartbeat": 0}, "apache-kafka-java", "4.0", "will break"),
         ({"StreamsGroupHeartbeat": 0}, None, "4.0", "cannot say"),
-        # librdkafka has one of these versions.
+        # librdkafka supports one of these versions.
         ({"ConsumerGroupHeartbeat": 1}, "librdkafka", "3.9", "will break"),
         ({"ConsumerGroupHeartbeat": 1}, "librdkafka", "4.0", NOTHING),
         ({"ConsumerGroupHeartbeat": 1}, "apache-kafka-java", "3.9", NOTHING),

@@ -53,7 +53,7 @@ CASES = [
     (FETCH, 3, {"offered": Versions.NONE}, (), "will break", "not offered"),
     (LEADER_AND_ISR, 7, {"offered": Versions(0, 7)}, (), "will break", "API removed"),
     (FETCH, 99, NEVER, (), "will break", "never asked"),
-    # The broker offered no higher version, or the capture has no list of versions.
+    # The broker offered no higher version, or the capture contains no list of versions.
     (FETCH, 3, {"offered": OLD}, (), "cannot say", "offered no more"),
     (FETCH, 3, {"offered": OLD, **ELSEWHERE}, (), "cannot say", "offered no more"),
     (FETCH, 3, {"offered": OLD, **UNSEEN}, (), "cannot say", "offered no more"),

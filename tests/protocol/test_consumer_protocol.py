@@ -70,7 +70,7 @@ def test_each_trait_alone(change: dict[str, object], verdict: str, words: str) -
         (of("apache-kafka-java", None), "cannot say", "version"),
         (replace(JAVA, assignors=("sticky",)), "moves after a setting", "partition.assignment"),
         (replace(JAVA, session_timeout_ms=6000), "moves after a setting", "session.timeout.ms is"),
-        # The capture has no JoinGroup.
+        # The capture contains no JoinGroup.
         (GroupMember("apache-kafka-java", "4.1.0"), "moves as it is", "no obstacle was seen"),
         (RDKAFKA, "moves after a setting", "by default"),
         (replace(RDKAFKA, assignors=("roundrobin",)), "moves after a setting", "does not start"),

@@ -106,7 +106,7 @@ def test_other_messages_are_left_alone() -> None:
     assert request.encode(9) == before
 
 
-# These structures have a name and a value, but are not configurations.
+# These structures consist of a name and a value, but are not configurations.
 NO_CONFIGURATIONS = {"ClientTags"}
 
 

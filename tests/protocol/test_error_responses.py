@@ -58,8 +58,8 @@ NEWER = {
 ELSEWHERE = {
     ("ApiVersions", UNSUPPORTED_VERSION): "lists the versions of this API that the release has",
 }
-# Requests for which flexwire makes no response because Kafka's response has no error, by API and
-# versions.
+# Requests for which flexwire makes no response because Kafka's response contains no error, by API
+# and versions.
 REFUSED = {
     "DescribeLogDirs": "0-2",  # only the broker's directories have an error
     "ElectLeaders": "0",  # null asks for all partitions; from version 1 the top level has the error
@@ -126,7 +126,7 @@ def structures(value: Any) -> Iterator[MessageStruct]:
 
 
 def without_texts(response: Message, version: int) -> None:
-    """Set error messages to null, or to an empty string if the version has no null."""
+    """Set error messages to null, or to an empty string if the version does not allow null."""
     served = response.definition.served
     fields = served.entry.spec(version, served.release).fields_by_structure()
     for structure in structures(response):
@@ -341,7 +341,7 @@ def test_after_it_every_error_field_has_the_code_and_nothing_else_is_changed(nam
         before = parts(response, version)
         count = set_errors(response, version, 77)
         after = parts(response, version)
-        # The JSON form leaves out a tagged field that has its default.
+        # The JSON form leaves out a tagged field that has its default value.
         assert count == len(after.codes) >= len(before.codes)
         assert {*after.codes} <= {77}
         assert len(after.data) == len(before.data)
@@ -408,14 +408,14 @@ def test_a_response_without_topics_has_none_that_is_meant() -> None:
 
 
 def test_a_version_without_the_error_field_cannot_say_the_error() -> None:
-    # Up to version 6 only partitions have an error.
+    # Up to version 6, only partitions contain an error.
     response = message("FetchResponse")()
     assert set_errors(response, 6, 5) == 0
     assert set_errors(response, 7, 5) == 1
 
 
 def test_a_structure_that_is_null_has_no_error() -> None:
-    # No Kafka spec has an error code in a structure outside a list.
+    # In no Kafka spec does a structure outside a list contain an error code.
     inner = [
         {"name": "ErrorCode", "type": "int16", "versions": "0+"},
         {"name": "ErrorMessage", "type": "string", "versions": "0+"},

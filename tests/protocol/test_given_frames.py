@@ -59,7 +59,8 @@ def frames() -> tuple[Made, ...]:
         is_request = entry.type is MessageType.REQUEST
         for one in vectors:
             if has_changed(one):
-                # These bytes have the layout of an older release, but frames do not name a release.
+                # These bytes follow the layout of an older release, but frames do not name a
+                # release.
                 continue
             key, version, body = entry.api_key, one["version"], bytes.fromhex(one["hex"])
             payload = (request_payload if is_request else response_payload)(key, version, body)

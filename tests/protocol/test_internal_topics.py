@@ -1,4 +1,4 @@
-"""Each key and value of an internal topic has its message; unknown ones are refused."""
+"""Each key and value of an internal topic is read as its message; unknown ones are refused."""
 
 from __future__ import annotations
 

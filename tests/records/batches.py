@@ -81,7 +81,7 @@ _RIGHT = {
 
 
 def with_part(part: str, wrong: bytes) -> bytes:
-    """Return a batch with one record, one part of which has the given value."""
+    """Return a batch with one record, one part of which is the given value."""
     content = b"".join(wrong if name == part else right for name, right in _RIGHT.items())
     return batch(write_varint(len(content)) + content, 1)
 

@@ -24,7 +24,7 @@ RECORDS = [
 
 
 def main(rounds: int, *, lie: bool) -> None:
-    """Read damaged records; the result has at most as many bytes as the input."""
+    """Read damaged records; the result contains at most as many bytes as the input."""
     read = functions()[0]
     guarded = Guarded()
     source = random.Random(rounds)

@@ -1,4 +1,4 @@
-"""Kernels for whole batches have the same result as the Python code, or refuse."""
+"""Kernels for whole batches produce the same result as the Python code, or refuse."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def at_once(data: bytes, **options: Any) -> Any:
 
 
 def agree(data: bytes, **options: Any) -> None:
-    """Check that a process with kernels and one without have the same result."""
+    """Check that a process with kernels and one without kernels produce the same result."""
     with no_kernels():
         expected = told(data, **options), flat(data, **options), at_once(data, **options)
     assert (told(data, **options), flat(data, **options), at_once(data, **options)) == expected
@@ -282,7 +282,7 @@ def test_every_number_of_a_header_at_its_edges(index: int) -> None:
                 expected: Any = write_plain_batch(records, 0, *numbers)
             except EncodeError:
                 expected = REFUSED
-            # If one side has a number and the other has None, the comparison is left to Python.
+            # If one side is a number and the other is None, the comparison is left to Python.
             assert found == expected or (found is REFUSED and number is None and index > 3)
             written += found is not REFUSED
     assert written > 5

@@ -67,7 +67,7 @@ def test_aiokafka_message_sets(magic: Any, codec: Compression) -> None:
     assert _read(bytes(builder.build())) == (_expected(magic), {codec})
 
 
-# kafka-python has no codec except gzip.
+# kafka-python supports no codec except gzip.
 @pytest.mark.parametrize("codec", CODECS[:2])
 @pytest.mark.parametrize("magic", [0, 1, 2])
 def test_kafka_python(magic: int, codec: Compression) -> None:

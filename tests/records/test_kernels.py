@@ -1,4 +1,4 @@
-"""The kernels have the same result as the Python code, or refuse."""
+"""The kernels produce the same result as the Python code, or refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fast path without kernels has the same result as the checked path, or refuses."""
+"""The fast path without kernels produces the same result as the checked path, or refuses."""
 
 from __future__ import annotations
 

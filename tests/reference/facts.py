@@ -36,7 +36,7 @@ SAMPLE_BYTES = 64
 _SLICES = 120
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = 1_000_000
-# A slice of the timeline has one of these lengths, from a millisecond to a day.
+# A timeline slice has one of these lengths, from a millisecond to a day.
 _WIDTHS_US = [
     *(step * 1000 for step in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
     *(step * _SECOND for step in (1, 2, 5, 10, 15, 30)),
@@ -218,7 +218,7 @@ def sources(frames: list[Row], packets: list[Row]) -> Json:
 
 
 def name_of(api_key: int) -> str | None:
-    """Return the name of an API, or None if the catalog has no such API."""
+    """Return the name of an API, or None if the catalog contains no such API."""
     try:
         return api_name(api_key)
     except UnknownMessageError:

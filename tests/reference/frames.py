@@ -92,7 +92,7 @@ def read_file(
             else:
                 count(item.reason, 1, item.data if show_credentials else None)
     except CaptureError as error:
-        # The row of the file says why it has no frames.
+        # The file's row states why the file has no frames.
         count(error.reason, 0)
     for reason, packets in counts.skipped.items():
         count(reason, packets)

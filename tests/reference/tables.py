@@ -187,7 +187,7 @@ def software_of(requests: Iterable[Row]) -> dict[str, tuple[str, str | None]]:
 def instances_of(
     paired: Iterable[Row], connections: Iterable[CapturedConnection]
 ) -> dict[str, str]:
-    """Return the client instance id of each Kafka connection, from its first frame that has one.
+    """Return the client instance id of each Kafka connection, from the first frame that has it.
 
     A response is ignored if its request was captured after it.
     """

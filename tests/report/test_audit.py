@@ -1,4 +1,4 @@
-"""The answer to "who breaks?" has the same findings in sentences, tables, CSV and JSON."""
+"""The answer to "who breaks?" contains the same findings in sentences, tables, CSV and JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report and the terminal say why a request log has no request."""
+"""The report and the terminal state why a request log contains no request."""
 
 from __future__ import annotations
 

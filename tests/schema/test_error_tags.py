@@ -71,7 +71,7 @@ def test_only_the_change_is_a_change() -> None:
             '"versions": "0+", "taggedVersions": "4+", "tag": 1, "default": "null", '
             '"nullableVersions": "0+"',
         )
-        # Version 0 cannot have a null in this field, so null cannot be the default.
+        # Version 0 cannot carry a null in this field, so null cannot be the default.
         .replace(
             '"versions": "0+", "nullableVersions": "1+"',
             '"versions": "0+", "taggedVersions": "4+", "tag": 0, "nullableVersions": "1+"',

@@ -71,7 +71,8 @@ def test_a_directory_is_read_with_all_those_in_it(tmp_path: Path) -> None:
         ("FooResponse.json", True),
         ("BarRequest.json", True),
     ]
-    # Api key 1 occurs twice, but once in each directory; BarRequest's directory has no response.
+    # Api key 1 occurs twice, but once in each directory; BarRequest's directory contains no
+    # response.
     assert rules(str(root)) == ["PARTNER_MISSING"]
     assert rules(str(root / "clients")) == []
 
@@ -139,7 +140,7 @@ def test_a_git_revision_is_read_as_it_was(tmp_path: Path, monkeypatch: pytest.Mo
         ("HEAD:clients/Largest.json", "TEXT_NOT_JSON", "expected a value, got the end of the text"),
         ("HEAD:clients/Ärger.json", "VALUE_INVALID", "the spec must be an object, got an array"),
     ]
-    # The directory on disk has the same files, and one that was changed since.
+    # The directory on disk contains the same files, and one that was changed since.
     monkeypatch.chdir(tmp_path)
     told = lint(read_sources(["clients"]), Config()).findings
     assert {one.message for one in found} < {one.message for one in told}
@@ -291,7 +292,8 @@ def test_a_directory_of_jars_is_read_and_jars_of_others_have_none(tmp_path: Path
         "Baz": "core",
     }
     assert {one.release for one in sources} == {"4.5.0"}
-    # A jar that is named, but has no specs at Kafka's paths, may have them at its owner's paths.
+    # A jar that is named, but contains no specs at Kafka's paths, may contain them at its owner's
+    # paths.
     assert len(read_sources([str(libs / "jackson-2.1.jar")])) == 1
 
 

@@ -50,7 +50,7 @@ def source(tmp_path: Path) -> Path:
     # This one renames a field.
     put(root, f"{OLD}/clients", "Names", "0", field("A"))
     put(root, f"{NEW}/clients", "Names", "0", field("Z"))
-    # This one is removed by a spec that says so; its module has others.
+    # This one is removed by a spec that says so; its module contains others.
     put(root, f"{OLD}/clients", "GoneRequest", "0-1", type="request", apiKey=2)
     put(root, f"{NEW}/clients", "GoneRequest", "none", type="request", apiKey=2)
     # This one is renamed.

@@ -101,7 +101,7 @@ def test_a_rename_that_fails_for_another_reason_is_an_error(
 def test_a_file_of_any_time_is_listed(
     place: OutputDirectory, seconds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """File systems with 64-bit times have years that no calendar has."""
+    """File systems with 64-bit times can store years that no calendar has."""
     place.write("a", b"")
     stat_of = Path.stat
 

@@ -63,7 +63,7 @@ class Query:
         self.restart()
 
     def restart(self) -> None:
-        """Continue like another process, which has only the checkpoint and the saved state."""
+        """Continue like another process, which knows only the checkpoint and the saved state."""
         self.offset = json.loads(json.dumps(self.offset))
         self._follower = CaptureFollower(
             [self._directory],
@@ -103,7 +103,7 @@ class Query:
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return sorted rows. The place of a frame has the file's name without its directory."""
+    """Return sorted rows. The place of a frame contains the file's name without its directory."""
     short = [
         {**one, "source": one["source"].rpartition("/")[2]} if "source" in one else one
         for one in rows

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 START_US = 1_700_000_000_000_000
-# Frames have more columns than those that are needed.
+# Frames have more columns than are needed.
 FRAMES = pa.schema([("outcome", pa.string()), *NEEDED, ("body", pa.string())])
 APIS = tuple(name for name in catalog().names() if catalog().entry(name).type.is_api)
 

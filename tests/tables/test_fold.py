@@ -1,4 +1,4 @@
-"""A survey in pieces has the same result as the survey in order: the same rows and facts.
+"""A survey in pieces produces the same result as the survey in order: the same rows and facts.
 
 Every piece begins with guesses, so the tests mainly look for wrong guesses.
 """

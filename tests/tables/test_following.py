@@ -1,4 +1,4 @@
-"""A stream of captures has the same rows as a batch, wherever it is cut.
+"""A stream of captures returns the same rows as a batch, wherever the stream is cut.
 
 Facts that are not yet known are exceptions: whether a request will be answered, frames that only
 the end of a capture shows, and names and software that come later.

@@ -1,4 +1,4 @@
-"""A message's table in columns has the same rows as objects produce, in frame order."""
+"""A message's table in columns contains the rows that objects produce, in frame order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests and responses have the same pairs wherever they are joined."""
+"""Requests and responses form the same pairs, wherever they are joined."""
 
 from __future__ import annotations
 

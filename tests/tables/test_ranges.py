@@ -1,4 +1,4 @@
-"""A capture that is decoded range by range has the same rows as in one range.
+"""A capture that is decoded range by range yields the same rows as in one range.
 
 test_reference.py checks that these are the rows of the reference.
 """
@@ -102,7 +102,7 @@ def test_frames_of_many_small_files_are_decoded_together(tmp_path: Path) -> None
     assert len(files) == 8
     asked, _, kept = surveyed(files)
     tables = [table for table, _ in decode_range(asked, 0, kept.__getitem__)]
-    # A table has more than one batch of a range only if it is made from two messages.
+    # A table contains more than one batch of a range only if it is made from two messages.
     assert tables.count(FRAMES) == 1
     assert max(tables.count(one) for one in tables if one.startswith("messages/")) == 1
 
@@ -127,8 +127,8 @@ def test_rows_do_not_depend_on_how_many_frames_are_decoded_together(
     (alone, one), (together, other) = found
     assert together < alone
     assert sorted(one.pop("records"), key=repr) == sorted(other.pop("records"), key=repr)
-    # Each table has the rows in the same order, except the table of records, which comes from two
-    # messages.
+    # Each table contains the rows in the same order, except the table of records, which comes from
+    # two messages.
     assert other == one
 
 

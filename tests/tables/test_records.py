@@ -1,4 +1,4 @@
-"""Whatever the bytes are, the records table in columns has the same rows as with Python objects."""
+"""Whatever the bytes are, the records table has the same rows in columns as with Python objects."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_columns_say_what_objects_say(release: str) -> None:
         for column, values in expected.items():
             assert found[0][column].type == values.type
             assert found[0][column].to_pylist() == values.to_pylist()
-    # These messages have fields with bytes, or fields that brokers leave out if they do not know
+    # These messages contain fields with bytes, or fields that brokers leave out if they do not know
     # them.
     assert refused <= {"JoinGroup", "SyncGroup", "AlterUserScramCredentials", "ApiVersions"}
 
@@ -230,7 +230,7 @@ def test_a_line_gives_the_client_instance_id_by_header_request_or_response(tmp_p
         (71, none, {"clientInstanceId": none}, assigned, two),
         (72, None, {"clientInstanceId": two}, {}, two),
         (72, None, {"clientInstanceId": none}, {}, None),
-        # Other messages do not have this field, and these values are not uuids.
+        # Other messages do not contain this field, and these values are not uuids.
         (3, None, {"clientInstanceId": two}, {}, None),
         *((3, text, {}, {}, None) for text in ("", "short", 5, ["x"], None, "!" * 22)),
     ]
@@ -291,7 +291,7 @@ def test_a_line_without_an_id_takes_that_of_its_connection(tmp_path: Path) -> No
     refusal = next(text for text in real_lines("4.4.0-server") if b"Exception while" in text)
     (before,) = re.findall(rb"request from (\S+)", refusal)
     made.append(line(connection=before.decode()))
-    # A line that was cut off before its connection has no connection.
+    # A line that was cut off before its connection names no connection.
     made += [line()[:300], line(requestHeader={**header, "clientId": None})[:300]]
     path.write_bytes(b"\n".join([*made, *real_lines("4.4.0-server")]))
     found, _ = rows_of(path)
@@ -559,7 +559,7 @@ def test_names_that_no_release_has_and_versions_of_none() -> None:
 def test_what_is_counted_is_in_the_rows(release: str) -> None:
     found, told = rows_of(PLACE / f"{release}.log")
     assert sum(told.listeners.requests.values()) == told.requests
-    # For Produce requests, the text has only the number of partitions.
+    # For Produce requests, the text contains only the number of partitions.
     produced = [one for one in found["frames"] if one["outcome"] == "header"]
     assert told.text == len(produced)
     assert {one["message"] for one in produced} <= {"ProduceRequest", "ApiVersionsRequest"}

@@ -218,7 +218,7 @@ def test_bytes_that_nobody_understands_are_withheld_until_authentication_is_rule
     begun = [*handshake(), tcp(CLIENT, 1000, request(1)), tcp(SERVER, 5000, response(1))]
     at = 1000 + len(request(1))
     token = struct.pack(">i", 200) + b"\0user\0" + SECRET
-    # The capture has a gap, and then a token that is not a request.
+    # The capture contains a gap, and then a token that is not a request.
     records = [
         half([*begun, tcp(CLIENT, at, token)]),
         half([*begun, tcp(CLIENT, at + 10, SECRET)]),

@@ -262,7 +262,7 @@ def test_a_state_of_another_catalog_is_not_used(
 
 
 def test_a_new_stream_is_not_led_by_the_state_of_another(tmp_path: Path) -> None:
-    """The checkpoint was removed but not its states, and a file now has another content."""
+    """The checkpoint was removed but not its states, and a file now has different content."""
     query = stream(tmp_path)
     files = sorted((tmp_path / "made").iterdir())
     for one in files:

@@ -52,7 +52,7 @@ def _told(number: int, body: bytes) -> bytes:
 
 
 def _frames() -> tuple[FrameColumns, Any]:
-    """Return requests and responses. One response differs, and one request has version 9."""
+    """Return requests and responses. One response differs, and one request is in version 9."""
     same, other = _body("orders", "paid"), _body("users")
     asked = [12, 12, 12, 12, 9]
     answers = [same, other, same, same, same, same]

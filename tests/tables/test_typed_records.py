@@ -171,7 +171,7 @@ def test_damaged_bytes_are_errors_of_the_reference_or_what_it_says(topic: Intern
     chance, rows = random.Random(17), real_records(topic)
     hostile: list[Row] = [damaged(chance.choice(rows), chance) for _ in range(400)]
     hostile += [(None, None), (b"", b""), (b"\0", b"\0"), (b"\xff\xff", b"\1\xff"), (b"", None)]
-    # Frames whose varints take more bytes than necessary, or have an impossible value.
+    # Frames whose varints take more bytes than necessary, or encode an impossible value.
     hostile += [(None, b"\x81\0\2\0"), (None, b"\1\x82\0\0"), (None, b"\1\xff\1\0")]
     errors = check(topic, hostile)
     assert 100 < errors < len(hostile)

@@ -1,4 +1,4 @@
-"""Members of groups: each client has one program, which runs as many members as are requested.
+"""Members of groups: each client's program runs as many members as requested.
 
 A program reads lines of tab-separated words until its standard input ends:
 

@@ -1,7 +1,7 @@
 """Build a Python for musl with zig from Debian's sources, because none can be downloaded here.
 
-This Python has everything that the tests of wheels need, but no TLS and no database. It runs from
-the directory in which it was built. The musl library itself is Debian's package.
+This Python includes everything that the tests of wheels need, but neither TLS nor a database. It
+runs from the directory in which it was built. The musl library itself is Debian's package.
 """
 
 from __future__ import annotations

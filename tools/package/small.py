@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
 MOST_BYTES: Final = 10_000_000
-"""flexwire without extras, with the packages it needs, has fewer bytes, not counting bytecode."""
+"""flexwire without extras, with the packages it needs, takes fewer bytes, not counting bytecode."""
 
 
 def installed_size(package: Distribution) -> int:

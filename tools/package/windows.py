@@ -33,7 +33,7 @@ PYTHONS: Final = {
 """The jars, by the version of Python that they contain."""
 TARGET: Final = "x86_64-windows-gnu"
 TAG: Final = "win_amd64"
-# Debian's package has no link to Wine below /usr/bin.
+# Debian's package contains no link to Wine below /usr/bin.
 WINE: Final = shutil.which("wine64") or shutil.which("wine") or "/usr/lib/wine/wine64"
 MOST_SECONDS: Final = 1800
 

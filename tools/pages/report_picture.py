@@ -1,7 +1,7 @@
 """`python -m tools.pages.report_picture FACTS`: the report's picture for README and the site.
 
 The command renders the report of an analysis from its facts.json, opens it in the machine's own
-Chromium, Chrome or Edge, and keeps the top of the page as docs/images/report.png. The picture has
+Chromium, Chrome or Edge, and keeps the top of the page as docs/images/report.png. The picture uses
 only 64 colors, to keep the file small. `make run` writes such facts, `out/demo/facts.json`.
 """
 

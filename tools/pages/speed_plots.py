@@ -50,7 +50,8 @@ class Plot:
         title: what the bars are, with their unit.
         rows: the first cells of the rows to show, in order.
         bars: the columns to show, with the name of their bar.
-        is_share: whether columns after the first have flexwire's speed by the rival's, so that
+        is_share: whether columns after the first contain flexwire's speed divided by the rival's,
+        so that
             the bars are shares of flexwire's speed in percent.
     """
 

@@ -91,7 +91,7 @@ def _message(entry: CatalogEntry, structs: _Structs) -> Iterator[str]:
 
 
 def describe(entry: CatalogEntry) -> str:
-    """Describe a message in one line: its kind, its versions, and the releases that have it.
+    """Describe a message in one line: its kind, its versions, and the releases that contain it.
 
     >>> describe(catalog().entry("FetchRequest"))
     'Request, api key 1; versions 0-18, flexible 12+; in Kafka 2.4.1 to 4.4.0.'

@@ -116,7 +116,7 @@ def pickled(pairing: Pairing) -> Pairing:
 
 def assert_rows(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
     for number, (one, other) in enumerate(zip(found, expected, strict=True)):
-        # The survey reads the client instance id. Paired frames have no column for it.
+        # The survey reads the client instance id. The columns of paired frames do not include it.
         columns = {name: value for name, value in other.items() if name != "client_instance_id"}
         assert one == columns, f"row {number}"
 

@@ -28,7 +28,7 @@ class Software:
 
     ``library`` is the name that the client sends in ApiVersions. ``protocol`` contains the settings
     that turn on the consumer protocol, and ``client_id`` is the name of the client id's setting.
-    ``kept`` names settings that the consumer protocol also has.
+    ``kept`` names settings that also exist in the consumer protocol.
     """
 
     name: str
@@ -132,7 +132,7 @@ def _two(software: Software, *settings: str) -> tuple[Member, ...]:
 
 
 def _each(name: str, situation: str, **where: object) -> tuple[GroupCase, ...]:
-    """Return the case of each library that has the protocol, with the library's defaults."""
+    """Return the case of each library that supports the protocol, with the library's defaults."""
     libraries = {"java": JAVA, "librdkafka": RDKAFKA, "franz": FRANZ}
     return tuple(
         GroupCase(f"{library}-{name}", situation, _two(software), **where)  # type: ignore[arg-type]  # one type for all of them

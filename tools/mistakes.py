@@ -400,7 +400,7 @@ def _tried(tests: tuple[str, ...], copy: Path, marked: str) -> subprocess.Comple
     """Run the tests of these files that have these markers until the first one fails."""
     options = ("-n", "0", "-x", "-q", "--no-header", "-p", "no:cacheprovider", "-m", marked)
     minutes = os.environ.get("FLEXWIRE_TEST_MINUTES", MINUTES)
-    # With this variable, each process would compile all modules anew.
+    # With this variable, each process would compile all modules again.
     kept = {name: value for name, value in os.environ.items() if name != _UNCOMPILED}
     return subprocess.run(
         [sys.executable, "-m", "pytest", *options, *tests],

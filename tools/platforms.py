@@ -1,8 +1,8 @@
 """List the packages of `requirements.lock` that lack a wheel: `python -m tools.platforms`.
 
 For each platform, the lock file is resolved without installing anything. Packages without a wheel
-are left out until this succeeds. A package that exists only as pure Python source can be built
-anywhere, so it does not count.
+are left out until the lock file can be resolved. A package that exists only as pure Python source
+can be built anywhere, so it does not count.
 """
 
 from __future__ import annotations

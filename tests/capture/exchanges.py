@@ -45,7 +45,7 @@ class Talk:
     sasl: float = 0.0  # connections that authenticate first
     any_api: float = 0.0  # exchanges with any message, in any version, with any values
     strange: float = 0.0  # exchanges that no well-behaved client and broker would have
-    records: int = 6  # the most records in a batch
+    records: int = 6  # the maximum number of records in a batch
     large: float = 0.0  # exchanges with a batch that spans many segments
     hidden: float = 0.0  # connections that TLS hides; they are as long as other connections
 
@@ -155,7 +155,7 @@ def batch(source: random.Random, records: int, size: int = 40) -> bytes:
 
 
 class _Said:
-    """Make the messages between one client and its broker."""
+    """Make the messages that one client and its broker exchange."""
 
     def __init__(self, source: random.Random, talk: Talk, client_id: str) -> None:
         self._source = source

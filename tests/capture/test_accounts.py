@@ -39,7 +39,7 @@ FRAMES = 5
 def assembled(
     segments: Iterable[Segment],
 ) -> tuple[list[CapturedFrame], dict[str, CapturedConnection]]:
-    """Return the frames and the connections, after their counts were checked."""
+    """Return the frames and the connections after checking their counts."""
     segments = list(segments)
     assembler = FrameAssembler(limit=1 << 20)
     frames: list[CapturedFrame] = []
@@ -356,7 +356,7 @@ def test_every_byte_of_any_connections_at_once_is_in_a_frame_or_counted(
 def whole_connections(
     draw: st.DrawFn, number: int, place: int
 ) -> tuple[list[Segment], list[bytes]]:
-    """Return a connection from SYN to FIN without a loss, and its frames."""
+    """Return a connection from SYN to FIN without losses, and its frames."""
     # Their sequence numbers are so far apart that a segment can belong to only one of them.
     client = (place * (MODULUS // 8) + draw(st.integers(0, 10_000))) % MODULUS
     server = draw(SEQUENCES)

@@ -1,4 +1,4 @@
-"""With a key log, TLS is decrypted: each sent byte is at its place, or counts as missing."""
+"""With a key log, TLS is decrypted: each sent byte is in its place, or counts as missing."""
 
 from __future__ import annotations
 

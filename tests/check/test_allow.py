@@ -1,4 +1,4 @@
-"""A comment allows a finding in its line. A comment that allows nothing is itself a finding."""
+"""A comment allows a finding on its line. A comment that allows nothing is itself a finding."""
 
 from __future__ import annotations
 

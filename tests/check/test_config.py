@@ -173,7 +173,7 @@ def test_the_nearest_configuration_above_is_used(tmp_path: Path) -> None:
     assert find_config(inner) is None
     outer = written(tmp_path / "pyproject.toml", "[tool.flexwire.lint]\n")
     assert find_config(inner) == outer
-    # A file without a section for lint is not a configuration.
+    # A file without a lint section is not a configuration.
     written(tmp_path / "a" / "pyproject.toml", "[tool.other]\n")
     assert find_config(inner) == outer
     nearer = written(tmp_path / "a" / "flexwire.toml", "")

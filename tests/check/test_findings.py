@@ -203,7 +203,7 @@ CASES_BESIDE_THE_PAGES: list[tuple[str, list[str]]] = [
     (spec(field(type="[]S"), commonStructs=[S | {"fields": [field(mapKey=True)]}]), []),
     (spec(field(type="S"), commonStructs=[S | {"fields": [field(mapKey=True)]}]),
      ["MAP_KEY_UNUSED"]),
-    # In these specs, array elements may take no bytes.
+    # These cases test whether array elements can be zero bytes long.
     (spec(inline("S", field(versions="1+"), versions="1+")), []),
     (spec(inline("S", field(versions="1+"))), ["ELEMENTS_WITHOUT_BYTES"]),
     (spec(inline("S", field(versions="0-1"), versions="1+"), flexibleVersions="none"),

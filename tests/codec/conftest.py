@@ -1,4 +1,4 @@
-"""Tests here compare generated code with the reference from the first message."""
+"""Tests here compare generated code with the reference from the first message on."""
 
 from __future__ import annotations
 

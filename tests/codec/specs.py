@@ -168,7 +168,7 @@ class _Builder:
         return str(self.draw(st.sampled_from(["", *texts, *(["null"] if nullable else [])])))
 
     def some_versions(self) -> st.SearchStrategy[Versions]:
-        """Draw no, some, or all versions from one version on; some of these may be invalid."""
+        """Draw no versions, some, or all from one version on; some of these may be invalid."""
         edge = st.integers(0, LAST_VERSION + 1)
         return st.one_of(
             st.just(Versions.NONE),

@@ -165,7 +165,7 @@ def readers(kind: Any, version: int) -> dict[str, Callable[[bytes], Any]]:
 
 
 def peak(read: Callable[[bytes], Any], data: bytes) -> tuple[DecodeError | None, int]:
-    """Return the error of reading, if any, and the peak of memory."""
+    """Return the error that reading raises, if any, and the peak memory use."""
     refused = None
     with traced() as memory:
         try:
@@ -269,7 +269,7 @@ def test_memory_stays_in_proportion_to_what_was_sent(name: str, way: str) -> Non
 
 
 def calls(read: Callable[[bytes], Any], data: bytes) -> int:
-    """Count the calls of Python and C functions while reading, as a measure without a clock."""
+    """Count the calls to Python and C functions while reading, as a measure without a clock."""
     count = 0
 
     def tick(*_: object) -> None:

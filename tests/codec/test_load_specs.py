@@ -150,7 +150,7 @@ def test_a_layout_is_checked_wherever_it_changes(tmp_path: Path) -> None:
     wrong = {"name": "A", "type": "Nowhere", "versions": "7"}
     write(tmp_path / "Ping.json", "Ping", [TEXT, wrong], validVersions="0+")
     assert "structure Nowhere is never defined" in refused(tmp_path)
-    # The elements take no bytes from version 5.
+    # From version 5 on, the elements take no bytes.
     items = {**HOPS, "fields": [{"name": "Host", "type": "string", "versions": "0-4"}]}
     write(tmp_path / "Ping.json", "Ping", [items], validVersions="0-9", flexibleVersions="none")
     assert "the elements take no bytes in version 5" in refused(tmp_path)

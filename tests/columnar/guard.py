@@ -50,7 +50,7 @@ class Area:
             raise OSError(ctypes.get_errno(), "mprotect")
 
     def last(self, size: int, lie: int = 0) -> np.ndarray[Any, Any]:
-        """Return the last bytes before the guard; the final ``lie`` bytes are behind it."""
+        """Return the last bytes before the guard; the final ``lie`` bytes are beyond it."""
         begin = self.end - size + lie
         ctypes.memmove(begin - len(MARK), MARK, len(MARK))
         return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(begin)), np.uint8)
@@ -130,7 +130,7 @@ class Stripes:
 
 
 def offset(buffer: pa.Buffer, number: int) -> np.ndarray[Any, Any]:
-    """Return one of the offsets in a buffer, to be changed."""
+    """Return one of the offsets in a buffer as an array that can be changed in place."""
     place = (ctypes.c_int32 * 1).from_address(buffer.address + 4 * number)
     return np.frombuffer(memoryview(place), np.int32)
 

@@ -1,4 +1,4 @@
-"""Draw Arrow arrays that are odd but possible: any offsets, and data behind nulls.
+"""Draw Arrow arrays that are odd but possible: any offsets, and data hidden behind nulls.
 
 The arrays include everything that pyarrow accepts without full validation: valid arrays, slices,
 and offsets that decrease or point outside.
@@ -26,7 +26,7 @@ def is_valid(array: pa.Array) -> bool:
 
 
 def _offsets(draw: Draw, rows: int, most: int) -> Any:
-    """Draw int32 offsets up to ``most``: usually ascending, else any values in the range."""
+    """Draw int32 offsets up to ``most``: usually ascending, otherwise any values in the range."""
     inner = draw(st.lists(st.integers(0, most), min_size=rows - 1, max_size=rows - 1))
     inner.sort()
     if inner and draw(st.integers(0, 3)) == 0:

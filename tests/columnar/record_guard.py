@@ -23,9 +23,9 @@ from flexwire.records import Record, encode_batch
 from tests.guard_arguments import asked
 from tests.kernels.guard import Guarded
 
-# A column of bytes has this many writable bytes behind its capacity.
+# A column of bytes has this many writable bytes beyond its capacity.
 SPARE = 64
-# Offsets and flags of a column take the most memory: four bytes for every two of the data.
+# Offsets and flags of a column take the most memory: four bytes for every two bytes of the data.
 LONGEST = 40_000
 _BYTES = [0, 1, 2, 3, 0x7F, 0x80, 0xFF]
 

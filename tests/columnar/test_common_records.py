@@ -17,7 +17,7 @@ from tests.records import batches as by_hand
 # Values on both sides of every length boundary of a zig-zag number of up to four bytes.
 EDGES: list[int] = [number for bits in (6, 13, 20) for number in (2**bits - 1, 2**bits)]
 DELTAS = [0, -1, *EDGES, *(-1 - edge for edge in EDGES)]
-# This many bytes behind a column are writable, because text is copied in chunks.
+# This many bytes beyond the end of a column are writable, because text is copied in chunks.
 SPARE = 64
 LENGTHS: list[int | None] = [None, 0, 1, SPARE - 1, SPARE, SPARE + 1, 511, 512, 513, *EDGES[:4]]
 CASES = {

@@ -283,7 +283,8 @@ def _zstd_frames(source: random.Random) -> list[bytes]:
         for content in (*CONTENTS, _noise * 200, bytes(1 << 20))
         for level in (-5, 1, 3, 19)
     ]
-    # Every size of the dictionary id and of the content size, with and without a checksum.
+    # Every size of the fields for the dictionary id and the content size, with and without a
+    # checksum.
     for descriptor in range(256):
         body = source.randbytes(source.randrange(14)) + b"\x01\x00\x00"
         sound.append(b"\x28\xb5\x2f\xfd" + bytes([descriptor]) + body + bytes(20))

@@ -254,7 +254,7 @@ def test_headers_that_are_none_are_refused(array: pa.Array, path: str, reason: s
     "array",
     [
         pa.DictionaryArray.from_arrays(pa.array([9], pa.int32()), pa.array([b"a"]), safe=False),
-        # The view names 20 bytes of a buffer that does not exist.
+        # The view refers to 20 bytes of a buffer that does not exist.
         pa.Array.from_buffers(
             pa.binary_view(), 1, [None, pa.py_buffer(np.array([20, 0, 7, 0], np.int32))]
         ),

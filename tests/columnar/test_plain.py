@@ -81,7 +81,7 @@ def check(made: Any, messages: Sequence[bytes], version: int) -> None:
         found = decode_messages(made, data, version)
         assert found[-1].as_py() is None
         same(pa.concat_arrays([found[:-1]]), expected)
-        # Every row is the last row of a column once.
+        # Each row serves once as the last row of a column.
         for count in range(len(messages)):
             assert decode_messages(made, data[:count], version).equals(expected[:count])
     for first in range(len(messages)):

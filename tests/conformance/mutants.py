@@ -49,7 +49,7 @@ class Mutation(NamedTuple):
     broken: Callable[[Case], set[ConformanceRule]]
     fits: Callable[[Case], bool]
     is_slow: bool = False
-    """True if no response arrives, or an incomplete one."""
+    """True if no response arrives, or only an incomplete one."""
 
 
 class Impossible(Exception):  # noqa: N818 - only these tests use the exception

@@ -91,7 +91,7 @@ def test_both_are_sent_the_same_bytes_and_judged_by_the_same_rules() -> None:
     assert ran.differences == ()
     assert ran.against.only_here == ran.against.only_there == ()
     assert there.address == second
-    # Without a difference the matrix is the same as without a second broker.
+    # Without a difference, the matrix is the same as without a second broker.
     assert matrix.BESIDE not in str(matrix.matrix_rows(ran))
     text = formats.to_text(ran)
     assert f"{second} behaves differently in 0 of {len(ran.results)} cases\n" in text

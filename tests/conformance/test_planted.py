@@ -464,7 +464,7 @@ def test_a_list_of_versions_with_another_correlation_id_is_a_deviation() -> None
 
 
 def test_the_list_behind_a_sound_fallback_is_the_one_that_cannot_be_read() -> None:
-    """The broker lacks version 5, reports that by KIP-511, and answers version 4 wrongly."""
+    """The broker lacks version 5, reports this as in KIP-511, and answers version 4 wrongly."""
 
     def older(request: RequestFrame, _: bytes, sound: bytes) -> bytes:
         if request.api_key != API_VERSIONS:

@@ -117,7 +117,7 @@ def test_large_frames_are_measured_a_few_at_a_time(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("flexwire.specs.cost.columns._MOST_BYTES", 1)
     assert frame_sizes(name, rows) == whole
     assert whole["has_error"].to_pylist() == [False, True, False]
-    # KIP-636: a code of 0 takes 2 bytes less, another code 2 more.
+    # KIP-636: a code of 0 takes 2 bytes less, and any other code 2 bytes more.
     assert whole["kafka"].to_pylist() == [16, 16, 16]
     assert whole[ERROR_TAGS].to_pylist() == [14, 18, 14]
 

@@ -22,5 +22,5 @@ def spec_text(name: str, kind: str, **members: Any) -> str:
 
 
 def edition(name: str, kind: str, **members: Any) -> dict[str, Edition]:
-    """Return the spec as `given_messages` takes it."""
+    """Return the spec in the form that `given_messages` accepts."""
     return {name: Edition(parse_spec(spec_text(name, kind, **members), f"{name}.json"))}

@@ -84,7 +84,7 @@ def test_releases_that_lay_a_version_out_otherwise_are_told(part: int) -> None:
 
 
 def test_a_version_that_came_back_is_told_in_two_runs() -> None:
-    """A release in between could have had the version."""
+    """A release in between could have supported the version."""
     assert _in_a_row(["1", "2", "3", "4"], {"1", "2", "4"}) == (("1", "2"), ("4",))
     assert _in_a_row(["1", "2"], set()) == ()
 

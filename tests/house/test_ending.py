@@ -78,7 +78,8 @@ LOSSES = {
     _thread.interrupt_main()
     time.sleep(1000)
 """,
-    # The receiver thread ends as if it had no memory: the process continues, but receives nothing.
+    # The receiver thread ends as if it had run out of memory: the process continues, but receives
+    # nothing.
     "alone": """
     import time
     plugins = request.config.pluginmanager.get_plugins()

@@ -19,7 +19,7 @@ MOST_WAITING = 120
 def ask(
     address: str, api: str, release: str, most: int | None = None, **form: Any
 ) -> dict[str, Any]:
-    """Send a request in the newest version of a release, and return the response as JSON.
+    """Send a request in a release's newest version, and return the response as JSON.
 
     ``most`` limits the version.
     """

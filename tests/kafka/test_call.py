@@ -30,7 +30,7 @@ pytestmark = pytest.mark.kafka
 
 MECHANISMS = ["PLAIN", *SCRAM]
 TOPIC, GROUP = "orders-eu", "billing"
-# The body for each API whose empty body gets an empty answer, or none.
+# The body for each API whose empty body gets an empty answer or no answer.
 BODIES: dict[str, dict[str, Any]] = {
     "ConsumerGroupDescribe": {"groupIds": [GROUP]},
     "DescribeConfigs": {"resources": [{"resourceType": 2, "resourceName": TOPIC}]},

@@ -29,7 +29,7 @@ SECONDS = 5.0
 """How long a broker may take to answer; 3.9 and 4.0 never answer two requests (`QUIRKS`)."""
 TOPIC, GROUP = "orders", "billing"
 # By release: the minimum number of cases, and the APIs that are not judged because there is no
-# authorizer or groups of KIP-848 are disabled.
+# authorizer or because KIP-848 groups are disabled.
 LEAST = {"3.9.2": 700, "4.0.2": 700, "4.4.0": 800}
 NOT_JUDGED = {
     "3.9.2": {"DescribeAcls", "ConsumerGroupDescribe", "OffsetFetch"},

@@ -1,4 +1,4 @@
-"""A TLS cluster's traffic is captured in three ways, which agree except for what each one lacks.
+"""A TLS cluster's traffic is captured in three ways, which agree except for what each way lacks.
 
 ```
 clients ──TLS──▶ tap under TLS ──TLS──▶ plain relay, which captures TLS ──▶ broker

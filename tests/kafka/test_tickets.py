@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from flexwire.tap import Tap
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
-# Clients that send bare tokens: without a handshake, and after a handshake of version 0.
+# Clients that send bare tokens: without a handshake, and after a version 0 handshake.
 OLD = {"0.9.0.1": 0, "0.10.2.2": 1}
 # SASL_AUTHENTICATION_FAILED.
 REFUSED = 58

@@ -53,7 +53,7 @@ class Raises:
 
 
 class Index:
-    """An object that `operator.index` turns into a number."""
+    """An object that `operator.index` converts to a number."""
 
     def __init__(self, number: int) -> None:
         self.number = number

@@ -66,7 +66,7 @@ def test_what_has_no_memory_is_right_or_an_error(door: Callable[[], Any], failin
         assert found == expected
         return True
 
-    # Objects that are kept between calls exist already.
+    # Objects that are kept between calls already exist.
     for first in range(1, MOST):
         tried(first)
     gc.collect()

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 def run(job: Coroutine[None, None, T]) -> T:
-    """Run an asynchronous test. A test that hangs or leaves a task behind fails."""
+    """Run an asynchronous test. A test fails if it hangs or leaves a task behind."""
 
     async def bounded() -> T:
         async with asyncio.timeout(PATIENCE):
@@ -45,7 +45,7 @@ def run(job: Coroutine[None, None, T]) -> T:
 def free_ports(count: int = 1) -> int:
     """Return the first of this many consecutive free ports, which also remain free.
 
-    Systems assign other ports to clients without a port: those from 32768 or 49152.
+    Systems assign other ports to clients that do not choose one: those from 32768 or 49152.
     """
     while True:
         first = random.randrange(20_000, 32_000)

@@ -60,7 +60,7 @@ def versions_answer(release: str, request: RequestFrame) -> bytes:
 
 
 def broker_of(release: str, otherwise: Callable[[RequestFrame, bytes], bytes | None]) -> Broker:
-    """Return a broker of a release, which closes the connection for requests that it does not read.
+    """Return a broker of a release, which closes the connection on requests that it does not read.
 
     ``otherwise`` answers all other requests.
     """

@@ -42,7 +42,7 @@ def sends(raw: bytes, *, stays: bool = False) -> Handler:
 
 def ask(handler: Handler, *, timeout: float = 30.0) -> Any:
     with served(handler) as address, Broker.connect(address) as broker:
-        # A busy machine may take longer to connect. The timeout of each answer starts anew.
+        # A busy machine may take longer to connect. The timeout starts again for each answer.
         broker._connection._timeout = timeout
         try:
             return broker.call("Metadata", {"topics": []}, 12)

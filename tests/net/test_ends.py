@@ -101,7 +101,7 @@ def test_a_connection_that_is_lost_early_is_told_as_lost() -> None:
 def test_an_end_that_is_full_stops_the_other_until_it_is_not() -> None:
     async def job() -> None:
         one, other = two()
-        # The buffer is full before anybody is notified.
+        # The buffer is full before anyone is notified.
         other.end.pause_writing()
         one.end.data_received(b"x")
         one.end.call(Heard().calls, other.end)

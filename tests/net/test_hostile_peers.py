@@ -53,7 +53,7 @@ API_VERSIONS, LIST_GROUPS, PRODUCE, METADATA = 18, 16, 0, 3
 
 
 class Watch:
-    """The longest time that the event loop computed without a pause, in CPU seconds."""
+    """The longest time that the event loop ran without a pause, in CPU seconds."""
 
     def __init__(self) -> None:
         self.longest = 0.0

@@ -1,4 +1,4 @@
-"""A broker keeps its port between runs, and a damaged port file causes only flexwire's errors."""
+"""A broker keeps its port between runs; a damaged port file causes only flexwire's own errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With the fixture ``kafka_tap``, any client of a test uses the tap, and its frames are
+"""With the fixture ``kafka_tap``, any client in a test uses the tap, and its frames are read as
 messages.
 """
 

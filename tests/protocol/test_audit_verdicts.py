@@ -60,7 +60,7 @@ CASES = [
     (FETCH, 3, {}, (), "cannot say", "range not seen"),
     (FETCH, 3, UNSEEN, (), "cannot say", "range not seen"),
     (FETCH, 99, UNSEEN, (), "cannot say", "asking not seen"),
-    # The release lacks the API, and nobody knows how the client reacts.
+    # The release lacks the API, and it is not known how the client reacts.
     (999, 0, UNSEEN, (), "cannot say", "API missing"),
     (999, 0, {}, (), "cannot say", "API missing"),
     (999, 0, NEVER, (), "will break", "API missing"),

@@ -101,7 +101,7 @@ class ErrorVector(NamedTuple):
 
 @cache
 def vectors() -> dict[str, list[ErrorVector]]:
-    """Return all vectors by API, with or without a response, unless Java itself throws."""
+    """Return all vectors by API, with or without a response, except those for which Java throws."""
     found: dict[str, list[ErrorVector]] = defaultdict(list)
     with gzip.open(FILE, "rt", encoding="utf-8") as lines:
         for line in map(json.loads, lines):

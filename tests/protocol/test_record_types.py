@@ -98,7 +98,7 @@ def test_no_value_of_any_release_is_damaged_for_a_reader_that_does_not_know_the_
                 assert found.release in vector.releases
                 assert found.to_json()["release"] == found.release
                 older.add(vector.message)
-    # In early access, this message changed without a new version.
+    # During early access, this message changed without a new version.
     assert "ShareSnapshotValue" in older
 
 

@@ -32,7 +32,7 @@ def _response(data: bytes, key: int, version: int) -> WholeFrame:
 
 
 def _captured(payload: bytes) -> WholeFrame:
-    """Return a frame from a capture, before anybody knows whether its body can be decoded."""
+    """Return a frame from a capture, before it is known whether its body can be decoded."""
     header = read_request(payload)
     return WholeFrame(payload, True, header, header.api_version)
 

@@ -19,7 +19,7 @@ from tests.traced import traced
 
 
 class _Wherever(tzinfo):
-    """A time zone that has no offset without a date, like most zones."""
+    """A time zone that, like most zones, has no offset unless a date is given."""
 
     def utcoffset(self, moment: datetime | None, /) -> None:
         """Return no offset."""

@@ -183,7 +183,7 @@ def totals(frames: list[Row]) -> Json:
 
 
 def timeline(frames: list[Row]) -> Json:
-    """Return the traffic of about 120 slices of time."""
+    """Return the traffic in about 120 time slices."""
     times = [micros(row["time"]) for row in frames]
     span = max(times) - min(times) if times else 0
     width = next((one for one in _WIDTHS_US if one * _SLICES > span), _WIDTHS_US[-1])
@@ -203,7 +203,7 @@ def timeline(frames: list[Row]) -> Json:
 
 
 def sources(frames: list[Row], packets: list[Row]) -> Json:
-    """Return the first capture files by their names."""
+    """Return the first capture files, sorted by name."""
     held = grouped(frames, "source")
     files = {row["source"]: row["packets"] for row in packets if row["reason"] is None}
     return [

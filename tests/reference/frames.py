@@ -178,7 +178,7 @@ def paired_rows(
         key = row["connection"], row["pair"]
         if row["direction"] == "request":
             if row["pair"] is not None:
-                # If a request is damaged, nobody can know that the request had no answer.
+                # If a request is damaged, it cannot be known that the request had no answer.
                 is_known = row["outcome"] is None
                 row["answered"] = key in by_pair["response"] or (False if is_known else None)
         else:

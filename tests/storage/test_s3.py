@@ -161,7 +161,7 @@ def test_a_forked_process_opens_its_own(bucket: OutputDirectory) -> None:
 
 
 def said(way: str, monkeypatch: pytest.MonkeyPatch, **more: str | None) -> list[str]:
-    """Return the results of reading, reading a range, and listing if a server fails this way."""
+    """Return the results of reading, reading a range, and listing when a server fails this way."""
     once: dict[str, Any] = {"retries": {"max_attempts": 0}}
     # A busy machine may take seconds for an answer.
     if way == "silent":

@@ -59,7 +59,7 @@ FILES = {
 def served() -> Iterator[tuple[Store, str]]:
     store = Store()
     with pytest.MonkeyPatch.context() as patch:
-        # Otherwise botocore waits some seconds before it retries.
+        # Otherwise, botocore waits a few seconds before it retries.
         patch.setitem(fsspec.config.conf, "s3", {"config_kwargs": {"retries": {"max_attempts": 0}}})
         with serving(store) as url:
             yield store, url

@@ -49,7 +49,7 @@ def produced(correlation_id: int, data: bytes) -> bytes:
 
 
 def write_steps(path: Path, talks: list[list[Step]]) -> list[Path]:
-    """Write the frames of several connections in turns, as the proxy does."""
+    """Write the frames of several connections in turn, as the proxy does."""
     source = random.Random(len(talks))
     with PcapngWriter(path, max_bytes=1 << 30) as writer:
         opened = [

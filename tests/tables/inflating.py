@@ -1,4 +1,4 @@
-"""Read a batch that exceeds a limit with every reader of compressed batches."""
+"""With every reader of compressed batches, read a batch that exceeds a limit."""
 
 from __future__ import annotations
 

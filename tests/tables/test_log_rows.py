@@ -242,7 +242,7 @@ def test_a_sample_takes_what_was_really_written(tmp_path: Path) -> None:
 
 
 def _cut(records: list[Record], most: int) -> Any:
-    """Split records where the least size of the next record would exceed the limit."""
+    """Split records where the minimum size of the next record would exceed the limit."""
     part: list[Record] = []
     held = 0
     for one in records:

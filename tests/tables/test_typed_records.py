@@ -97,7 +97,7 @@ def column_of(one: TypedMessage | None) -> Any:
 
 
 def expected(topic: InternalTopic, row: Row) -> dict[str, Any]:
-    """Return the reference's value for a valid record, by the record's name; else its error.
+    """Return the reference's value for a valid record, by the record's name; otherwise, its error.
 
     A field that an older release's layout lacks may be null or missing.
     """

@@ -1,6 +1,6 @@
 """`python -m tools.pages.sentences --draw 40`: random sentences of the project, for a stranger.
 
-Somebody who wrote none of them reads the sentences of each surface. At least 38 of 40 must be
+Someone who wrote none of them reads the sentences of each surface. At least 38 of 40 must be
 understood at the first reading, and must pass in a good English manual. Each sentence is printed
 with its file and line. `--seed` repeats a draw, as long as the texts do not change.
 """
@@ -160,7 +160,7 @@ def code_texts(path: Path) -> Iterator[Sentence]:
 def comments(source: str, *, is_python: bool = True) -> list[tuple[int, str]]:
     r"""Return the comments of a source file with their lines.
 
-    Consecutive lines are one comment, but a comment behind code begins a new one.
+    Consecutive lines are one comment, but a comment after code begins a new one.
 
     >>> comments("# A piece is read\n# once.\nx = 1  # noqa: S101 - why it is so\n")
     [(1, 'A piece is read once.'), (3, 'why it is so')]

@@ -108,7 +108,7 @@ def hostile(rng: random.Random, segments: list[Any]) -> list[Any]:
 
 
 def main(rounds: int, lie: str | None) -> None:
-    """Process segments chunk by chunk. The kernels must stay inside their memory."""
+    """Process segments chunk by chunk. The kernels must stay within their memory."""
     assert load_kernel("frames") is not None
     rng, taken, whole = random.Random(rounds), 0, 0
     flows.np = Numpy(lie=lie == "output")  # type: ignore[attr-defined,assignment]  # it is what is looked up

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NONE = UUID(int=0)
-# How a client names itself. "never" sends no name, "late" sends it only after some requests.
+# How a client names itself. "never" sends no name; "late" sends one only after some requests.
 WAYS = ("always", "once", "late", "body", "broker", "never")
 
 
@@ -56,7 +56,8 @@ class Client(NamedTuple):
 
     number: int
     way: str
-    # The number of the exchange in which a client sends its id late, or a broker assigns the id.
+    # The number of the exchange in which a client sends its id late, or in which a broker assigns
+    # it.
     late: int = 4
 
     @property

@@ -109,7 +109,7 @@ def name_of(number: int) -> str:
 
 
 def write(said: list[Said], directory: Path) -> list[Path]:
-    """Write a capture of several files."""
+    """Write a capture that consists of several files."""
     with PcapngWriter(directory, max_bytes=20_000) as writer:
         opened = {
             one: writer.open_connection(

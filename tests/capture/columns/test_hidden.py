@@ -1,4 +1,4 @@
-"""Kernels and assemblers skip the same bytes that contain no frames.
+"""Where bytes contain no frames, kernels and assemblers skip the same bytes.
 
 All frames, and the counts of all connections, equal those of the assemblers alone. Kernels process
 nearly all TLS segments, whether the capture shows the connection's beginning or not.

@@ -1,4 +1,4 @@
-"""Test the audit and verdicts about groups against real brokers: ``make trial``.
+"""Test the audit, and the verdicts about groups, against real brokers: ``make trial``.
 
 The command writes the results, and exits with 1 if a verdict was wrong. If given names of clients,
 or parts of names, the command tries only those clients and writes nothing. If the first word is

@@ -1,4 +1,4 @@
-"""Rehearse releases with the clients of the trial, and compare: ``make rehearse``.
+"""Rehearse releases with the clients of the trial, and compare the results: ``make rehearse``.
 
 The clients run against 3.9.2 behind a tap that rehearses a release. ``results.jsonl``, from
 another run, records how a real broker of that release treated them. The program exits with 1 if a

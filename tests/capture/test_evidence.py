@@ -92,7 +92,7 @@ def sent(
             b"",
             "MetadataRequest v12 and an earlier MetadataRequest v12 decode",
         ),
-        # A body that does not decode, and the broker's response to it.
+        # A body that cannot be decoded, and the broker's response to it.
         (
             asked("MetadataRequest", 12)[:-1] + b"\xff",
             answered("MetadataResponse", 12),

@@ -1,4 +1,4 @@
-"""Capture files of every kind are read, and errors about hostile files name the place."""
+"""Capture files of every kind are read, and errors about hostile files name the position."""
 
 from __future__ import annotations
 

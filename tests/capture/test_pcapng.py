@@ -311,7 +311,7 @@ def test_an_independent_reader_agrees(tmp_path: Path) -> None:
         if data[0] >> 4 == 4:
             assert word_sum(data[:20]) == 0
             packet.sum = 0
-            # dpkt computes a checksum of 0 when it packs.
+            # When dpkt packs, it computes each checksum that is 0.
             assert dpkt.ip.IP(bytes(packet)).data.sum == written
         else:
             assert dpkt.ip6.IP6(bytes(packet)).data.sum == written
@@ -360,7 +360,7 @@ def test_packets_of_one_frame_are_written_together(
         connection.send("request", request(200, 3 * SEGMENT_BYTES))
         assert len(written) == 2
         connection.send("request", request(201, 100 * SEGMENT_BYTES))
-        # A long block is written in parts, because a copy would double the memory.
+        # A long block is written in parts, because a copy would double the memory use.
         assert max(written) < 50 * SEGMENT_BYTES
     found = frames(writer.paths)
     assert [one.error for one in found] == [None] * 202

@@ -110,7 +110,7 @@ ALONE = [
 
 @pytest.mark.parametrize(("text", "rule"), ALONE)
 def test_what_cannot_be_read_is_told_once_and_alone(text: str, rule: str) -> None:
-    # An empty common structure is its own finding.
+    # An empty common structure is a finding of its own.
     assert [one for one in told(text) if one != "STRUCT_WITHOUT_FIELDS"] == [rule]
 
 

@@ -1,4 +1,4 @@
-"""A spec of twice the size takes twice the work for every rule, measured in function calls."""
+"""For every rule, a spec of twice the size takes twice the work, measured in function calls."""
 
 from __future__ import annotations
 

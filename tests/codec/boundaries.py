@@ -121,7 +121,7 @@ class Case:
 
 @cache
 def message_with(kind: str, place: str) -> type[Message]:
-    """Return a message whose only field is of a type."""
+    """Return a message whose only field is of the given type."""
     field: dict[str, Any] = {"name": "Value", "type": kind, "versions": "0+"}
     if place == NULLABLE:
         field["nullableVersions"] = "0+"

@@ -41,7 +41,8 @@ EVERY = [vector for vectors in BY_CASE.values() for vector in vectors]
 
 
 def _class_of(vector: dict[str, Any]) -> type[Message]:
-    # Names and layouts are those of the release that judged; the catalog has another patch release.
+    # Names and layouts are those of the release that judged; the catalog contains another patch
+    # release.
     major, minor, _ = vector["kafka"].split(".")
     return message(vector["message"], f"{major}.{minor}")
 

@@ -51,7 +51,7 @@ def test_the_json_form_is_that_of_java_s_converters(vectors: list[dict[str, Any]
         raw, version = bytes.fromhex(vector["hex"]), vector["version"]
         ours = made.decode(raw, version).to_json(version)
         unknown = ours.pop("_unknownTaggedFields", [])
-        # These are compared as strings, so the order of names and NaN count too.
+        # These are compared as strings, so that the order of names counts and NaN can be compared.
         assert str(ours) == str(vector["json"])
         expected = [(one["tag"], one["hex"]) for one in vector["unknown_tagged_fields"]]
         assert [(one["tag"], b64decode(one["data"]).hex()) for one in unknown] == expected

@@ -1,6 +1,6 @@
 """Run the columnar kernels between protected pages, as a program that may crash.
 
-``python -m tests.columnar.guard ROUNDS [--lie input|columns|output]``. In each round a message,
+``python -m tests.columnar.guard ROUNDS [--lie input|columns|output]``. In each round, a message,
 damaged or not, ends at a protected page, and so do all columns and the output. With a lie, the
 kernels are told that there is one more byte than exists. The crash shows that the pages work.
 """

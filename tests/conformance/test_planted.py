@@ -209,7 +209,7 @@ def test_a_wrong_header_version(api: str, version: int) -> None:
 
 
 def newer(altered: Plant) -> Plant:
-    """Plant a deviation in the answer to an ApiVersions request of an unknown version."""
+    """Plant a deviation in the answer to an ApiVersions request in an unknown version."""
 
     def plant(request: RequestFrame, payload: bytes, answer: bytes) -> bytes | None:
         lacks = request.api_key == API_VERSIONS and request.api_version > 5

@@ -1,6 +1,7 @@
 """Every page that is generated from the code is up to date.
 
-`python -m tools.pages` writes all of them, `python -m tools.pages.NAME` only one module's pages.
+`python -m tools.pages` writes all of them; `python -m tools.pages.NAME` writes only one module's
+pages.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LONG = ("json_output",)
 )
 def test_the_files_are_what_the_code_says(module: str) -> None:
     for path, text in page_files(module).items():
-        # Only equality is asserted: pytest would need a minute to show the difference of a long
+        # Only equality is asserted: pytest would need a minute to show the difference in a long
         # page.
         is_current = path.read_text(encoding="utf-8") == text
         name = path.relative_to(ROOT)

@@ -1,4 +1,4 @@
-"""docs/platforms.md lists the platforms that the tool checks, and packages of the lock file."""
+"""docs/platforms.md lists the platforms that the tool checks, and packages in the lock file."""
 
 from __future__ import annotations
 

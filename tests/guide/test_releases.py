@@ -131,7 +131,7 @@ def test_a_version_with_other_bytes_is_no_support_and_is_told() -> None:
 @pytest.mark.long
 @each("message", CURRENT)
 def test_a_version_above_those_of_the_newest_release_will_come_after_it(message: str) -> None:
-    """All messages of the newest release are tried, which include every kind of message."""
+    """All messages of the newest release are tried; they include every kind of message."""
     given = released_editions(RELEASES[-1])[message]
     valid = given.spec.valid_versions
     raised = replace(given.spec, valid_versions=Versions(valid.lowest, valid.highest + 1))

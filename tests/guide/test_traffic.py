@@ -1,4 +1,4 @@
-"""Columns and objects give the same counts of which clients send which field."""
+"""Columns and objects produce the same counts of which clients send which field."""
 
 from __future__ import annotations
 

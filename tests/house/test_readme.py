@@ -62,7 +62,7 @@ def check_page(page: str, directory: Path) -> None:
 
 
 def run_python(block: Block, page: str, names: dict[str, Any], directory: Path) -> None:
-    """Run a block of Python in ``directory``; an error names the line of the page."""
+    """Run a Python block in ``directory``; an error names the line of the page."""
     program = compile("\n" * block.line + block.text, page, "exec")
     with contextlib.chdir(directory):
         exec(program, names)  # noqa: S102 - we wrote the page ourselves

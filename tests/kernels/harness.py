@@ -78,7 +78,7 @@ def row(act: Callable[[], object]) -> Any:
 
 
 def has_unordered_tags(value: Any) -> bool:
-    """Return whether any unknown tagged fields are in another order than on the wire."""
+    """Return whether any unknown tagged fields are in a different order from that on the wire."""
     if isinstance(value, list):
         return any(map(has_unordered_tags, value))
     names = getattr(value, "__struct_fields__", ())

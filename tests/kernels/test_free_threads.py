@@ -208,7 +208,7 @@ def test_records_that_threads_change_are_written_or_refused() -> None:
     def change_records(turn: int) -> None:
         one = records[turn % 50]
         one.value, one.key = bytes([turn % 200]), None if turn % 2 else b"key %d" % turn
-        # If nobody held these bytes, others would take their place while they are copied.
+        # If nobody held these bytes, other data would take their place while they are copied.
         records[0].value = bytes([turn % 256]) * LARGE
         one.timestamp = turn << 20
         one.headers.append((b"%d" % turn, b"y"))

@@ -413,7 +413,7 @@ def changed(tree: Any) -> bytes:
 
 
 def test_every_attribute_of_a_stream_is_in_its_record() -> None:
-    """Every attribute is saved, or is given by the request."""
+    """Every attribute is saved, or is specified by the request."""
     saved = {
         *("_flows", "_pairing", "_software", "_instances", "_names"),
         *("_forgotten", "_most_keys", "_evidence", "_proven"),

@@ -16,7 +16,7 @@ TYPES = {"NoTimestampType": -1, "CreateTime": 0, "LogAppendTime": 1}
 
 
 def rows_of(name: str, source: str, values: list[object], skipped: int) -> list[object]:
-    """Return a column of some values, with skipped values before them."""
+    """Return a column that is made from values, without the first ``skipped`` ones."""
     rows = LogRows(pa.schema([(name, KAFKA_COLUMNS[name])]))
     assert rows.read == (source,)
     column = pa.array(values, RECORD_COLUMNS[source])

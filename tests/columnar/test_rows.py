@@ -40,7 +40,7 @@ TAGS: list[Any] = [
 
 
 def change(value: Any, kind: pa.DataType, source: random.Random) -> Any:
-    """Put an odd value of its column's type somewhere into a value."""
+    """Replace a random part of a value with an odd value of that part's type."""
     if pa.types.is_struct(kind) and value is not None and source.random() < 0.95:
         name = source.choice([one.name for one in kind])
         if name == "unknown_tagged_fields":

@@ -104,8 +104,8 @@ def test_each_kind_has_what_its_name_says(plan: CasePlan) -> None:
 
 
 def test_hostile_requests_have_versions_of_each_kind() -> None:
-    """Each kind occurs: the newest flexible version, the newest other one, and one with a nullable
-    list.
+    """Each kind occurs: the newest flexible version, the newest inflexible one, and one with a
+    nullable list.
     """
     asking = Asking(NEWEST, hostile=True)
     cases = [*hostile_cases({3: Versions(0, 13), 18: Versions(0, 4)}, asking, 1)]

@@ -21,7 +21,7 @@ COUNT = 2 * len(MUTATIONS)
 def drawn(
     address: str, release: str, seed: int, count: int, own: str = ""
 ) -> list[tuple[Asking, Mutant]]:
-    """Return mutants of the cases of a broker's APIs, each with the way to test only that API.
+    """Return mutants of the cases of a broker's APIs, each with options that test only that API.
 
     With ``own`` the cases are those that change a cluster.
     """

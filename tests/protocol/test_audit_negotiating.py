@@ -1,4 +1,4 @@
-"""If client and release share no version of an API, the audit does not say that they negotiate."""
+"""If a client and a release share no version of an API, the audit does not say they negotiate."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ NOTHING = "nothing seen against it"
 
 @cache
 def reads(api_key: int, release: str) -> frozenset[int]:
-    """Return the versions that a broker reads, from the specs and not from the audit's
-    functions.
+    """Return the versions that a broker reads, according to the specs, not the audit's functions.
     """
     found: set[int] = set()
     for entry in request_entries(api_key):

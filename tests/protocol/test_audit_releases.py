@@ -64,7 +64,7 @@ def test_a_fetch_of_a_replica_is_a_broker_s() -> None:
 
 
 def answered(release: str, listener: str) -> dict[int, Versions]:
-    """Return the versions that a broker of that release offers on a listener, by its specs."""
+    """Return the versions a broker of that release offers on a listener, according to its specs."""
     found = {}
     for key in catalog().api_keys():
         versions = stable_versions(key, release)

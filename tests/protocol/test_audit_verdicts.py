@@ -36,8 +36,8 @@ CASES = [
     (FETCH, 3, {"closed": True, **NEVER}, (), "broke", "closed"),
     (FETCH, 3, {"closed": True, **UNSEEN}, (), "broke", "closed"),
     (FETCH, 99, {"closed": True, "offered": ALL, **NEVER}, (), "broke", "closed"),
-    # A broker may not read all versions that it advertises: 4.x lists Produce 0-13, but closes the
-    # connection on 2.
+    # A broker might not read all versions that it advertises: 4.x lists Produce 0-13, but closes
+    # the connection on 2.
     (PRODUCE, 2, {"closed": True, "offered": Versions(0, 13)}, ("4.3.1",), "broke", "closed"),
     # A broker that reads the version closed the connection for another reason; an unknown release
     # may do so too.

@@ -257,7 +257,7 @@ SCRAM = (b"n,,n=alice,r=fyko", b"c=biws,r=fyko,p=v0X8")
         [b"n,,\x01auth=Bearer x\x01\x01"],
         [b"\x60\x82\x02\x03", b"", b"\x05\x04\x04\xff" + bytes(12)],
         [b""],
-        # A complete request header of a version that no release has.
+        # A complete request header in a version that no release has.
         [bytes.fromhex("0003 0070 00000001 0000 00")],
     ],
 )

@@ -1,4 +1,4 @@
-"""Pasted bytes are recognized as frames, whether whole, several, or cut off anywhere."""
+"""Pasted bytes are recognized as frames, whether one or several, whole or cut off anywhere."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_prefix_of_a_request_without_its_length_is_read_as_no_other_message(ap
     for made in frames():
         if made.key != api_key or not made.is_request or made.key == 0:
             continue
-        # Unless later bytes are read, key and version look like the length of another message.
+        # Unless later bytes are read, the key and version look like the length of another message.
         for cut in _cuts(len(made.payload), made):
             [found] = read_input_requests(made.payload[:cut], has_length=False)
             assert found.is_cut

@@ -1,4 +1,4 @@
-"""With a catalog that contains a preview of a release, its messages are read without verdicts."""
+"""If the catalog has a preview of a release, the preview's messages are read without verdicts."""
 
 from __future__ import annotations
 

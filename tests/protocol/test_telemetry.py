@@ -1,4 +1,4 @@
-"""Pushed metrics are read as OpenTelemetry reads them; invalid bytes raise flexwire's errors."""
+"""Pushed metrics are read as OpenTelemetry reads them; invalid bytes raise flexwire errors."""
 
 from __future__ import annotations
 

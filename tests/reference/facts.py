@@ -251,7 +251,7 @@ def apis(frames: list[Row]) -> Json:
 
 
 def rank(values: Sequence[Any], share: float) -> Any:
-    """Return the smallest of sorted values that at least this share of them does not exceed."""
+    """Return the smallest of sorted values that at least this share of the values do not exceed."""
     return values[math.ceil(share * len(values)) - 1]
 
 
@@ -468,7 +468,7 @@ def _sum(sizes: Iterable[int | None]) -> int | None:
 
 
 def failures(frames: list[Row], damaged: list[Row]) -> list[Json]:
-    """Return all frames and batches that did not decode, the earliest first."""
+    """Return all frames and batches that could not be decoded, the earliest first."""
     messages = {one.source: one.message for one in RECORDS_FIELDS}
     found = [row for row in frames if row["outcome"] == FAILED]
     found += [

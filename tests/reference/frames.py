@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 NO_BROKERS = BrokerEnds()
 DIFFERENT_REASONS = 1000
-"""This many reasons of one file are counted separately (docs/limits.md)."""
+"""This many reasons for one file are counted separately (docs/limits.md)."""
 FURTHER_REASONS = "further reasons"
 
 COLUMNS = (
@@ -109,7 +109,7 @@ def values_of(segment: Segment) -> tuple[Any, ...]:
 def in_order(segments: Iterable[Clocked]) -> list[Clocked]:
     """Return segments of several files in capture order.
 
-    The files' clocks decide. If clocks are equal, the file with the first name comes first.
+    The files' clocks decide. If clocks are equal, the file whose name sorts first comes first.
     """
     return sorted(segments, key=itemgetter(0, 1, 2))
 

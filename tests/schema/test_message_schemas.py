@@ -1,4 +1,4 @@
-"""One function decides which schema serves a version, and another makes the union of fields."""
+"""One function decides which schema serves a version, and another forms the union of fields."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def test_pyarrow_is_told_by_our_error_what_a_store_answered(served: tuple[Store,
 
 
 class Cut:
-    """A store's library that returns other bytes than it is asked for."""
+    """A store's library that returns bytes other than those requested."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data

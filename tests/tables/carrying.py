@@ -34,7 +34,7 @@ class Topic:
 
 @dataclass(frozen=True)
 class Carrier:
-    """A message's row: its frame and its topics, or None if its body did not decode."""
+    """A message's row: its frame and its topics, or None if its body could not be decoded."""
 
     index: int
     topics: Sequence[Topic] | None

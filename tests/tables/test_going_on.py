@@ -183,7 +183,7 @@ def cut_at_random(source: random.Random, files: list[Any]) -> list[list[Any]]:
     return [files[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(files)], strict=True)]
 
 
-# `make test` tries each shape in one of two ways: in pieces and in order.
+# `make test` tries each shape in one of two ways: in pieces or in order.
 FORMS = [
     pytest.param(make, name, marks=[pytest.mark.long] if (number + way) % 2 else [])
     for number, name in enumerate(IN_ORDER)

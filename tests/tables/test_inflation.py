@@ -38,8 +38,8 @@ def test_a_batch_at_its_bound_is_read_and_one_byte_more_is_not(name: str) -> Non
 def test_a_batch_at_its_ratio_is_read_and_one_byte_more_is_not(name: str) -> None:
     form, ratio = FORMS[name], 6
     held = Inflation(max_ratio=ratio).held()
-    # Values grow until a batch has exactly the greatest allowed size. Not every length compresses
-    # to that size.
+    # Values grow until a batch has exactly the maximum allowed size. Not every length compresses to
+    # that size.
     for size in range(40, 3000):
         body = form.body([b"x" * size] * 3)
         if len(body) == ratio * len(form.packed(body, 3)):

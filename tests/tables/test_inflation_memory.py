@@ -1,4 +1,4 @@
-"""A compression bomb takes no more memory than its limit, with every reader."""
+"""With every reader, a compression bomb takes no more memory than its limit allows."""
 
 from __future__ import annotations
 

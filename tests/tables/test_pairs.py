@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tests.reference.frames import Row
 
 PRODUCE, HEARTBEAT, SASL_HANDSHAKE = 0, 12, 17
-# There are twice as many responses as each kind of request, and few correlation ids, because
+# There are twice as many responses as requests of each kind, and few correlation ids, because
 # clients reuse them.
 KINDS = (
     *("request", "response", "response", "acks 0", "acks 1", "handshake"),

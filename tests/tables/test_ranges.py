@@ -166,7 +166,7 @@ def test_a_clock_that_goes_back_within_a_file_changes_nothing(tmp_path: Path) ->
 
 
 def assembled(files: list[Path]) -> tuple[list[tuple[Any, ...]], list[CapturedConnection]]:
-    """Return frames and connections from objects, from segments in the reference's order."""
+    """Return frames and connections that objects make from segments in the reference's order."""
     found = captured(files)
     frames = [
         (one.connection, one.direction, one.index, one.size, file) for file, one in found.frames

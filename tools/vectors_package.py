@@ -8,7 +8,7 @@ Kafka does not read a valid case to its last byte, or writes other bytes, the bu
 or newer and Maven are required. The same specs and jars produce the same bytes.
 
 The repository contains the manifest of the whole package and a package of a few messages, with
-which the tests build without Java. ``--keep`` writes both anew.
+which the tests build without Java. ``--keep`` writes both again.
 """
 
 from __future__ import annotations

@@ -96,8 +96,7 @@ def snapshot(
 
 
 def write(root: Path, files: dict[str, bytes]) -> Path:
-    """Write files: a base offset ("0") names a segment, an offset and epoch ("5-1") a snapshot.
-    """
+    """Write files: a base offset ("0") names a segment, an offset and epoch ("5-1") a snapshot."""
     there = root / DIRECTORY
     there.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():

@@ -246,8 +246,7 @@ def _length_prefixed(noise: random.Random, size: int) -> bytes:
 
 
 def _small_fields(noise: random.Random, size: int) -> bytes:
-    """Return frames of small int16 values and text, most likely to look like request headers.
-    """
+    """Return frames of small int16 values and text that most resemble request headers by chance."""
 
     def one() -> bytes:
         kind, version = noise.randrange(100), noise.randrange(20)

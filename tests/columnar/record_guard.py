@@ -31,7 +31,7 @@ _BYTES = [0, 1, 2, 3, 0x7F, 0x80, 0xFF]
 
 
 class Rooms:
-    """Buffers that end at a protected page; one read uses several; then the first is reused."""
+    """Buffers that end at a protected page. One read uses several; then the first is reused."""
 
     def __init__(self, *, short: int) -> None:
         self.pages = [Guarded() for _ in range(16)]

@@ -1,4 +1,4 @@
-"""Columns and Python objects read records at the limits of `columns_common` alike, errors too."""
+"""Columns and objects read records at the limits of `columns_common` alike, errors included."""
 
 from __future__ import annotations
 

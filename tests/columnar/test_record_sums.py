@@ -48,7 +48,7 @@ def batch(chance: random.Random, count: int, sizes: Iterable[int | None], first:
 def counted(
     data: bytes, groups: tuple[str, ...] = GROUPS, *, mode: Mode = "FAILFAST", **wanted: Any
 ) -> tuple[Sums, Sums, Sums, int]:
-    """Count with the kernel, but count refused batches by rows; also return how many rows."""
+    """Count with the kernel; count refused batches by rows, and return how many rows those are."""
     sums = RecordSizeSums(groups)
     reader = RecordReader(data, RecordSelection(COLUMNS, **wanted), mode=mode)
     reader.count_into(sums)

@@ -1,5 +1,4 @@
-"""The code blocks on the page about `call` run against a cluster, and its table matches the code.
-"""
+"""The blocks on the page about `call` run against a cluster, and its table matches the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run clients that send every request they can: Kafka's own in each release, and librdkafka."""
+"""Run clients that send every request they can: those of each Kafka release, and librdkafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Out of memory, kernels return the right result or raise `MemoryError`, and leak nothing."""
+"""If memory runs out, kernels return the right result or raise `MemoryError`, and leak nothing."""
 
 from __future__ import annotations
 

@@ -25,8 +25,7 @@ NOTHING = "nothing seen against it"
 
 @cache
 def reads(api_key: int, release: str) -> frozenset[int]:
-    """Return the versions that a broker reads, according to the specs, not the audit's functions.
-    """
+    """Return the versions a broker reads, according to the specs, not the audit's functions."""
     found: set[int] = set()
     for entry in request_entries(api_key):
         found |= {*entry.releases.get(release, ())}
@@ -35,7 +34,7 @@ def reads(api_key: int, release: str) -> frozenset[int]:
 
 @cache
 def offers(api_key: int, release: str) -> frozenset[int]:
-    """Return the versions that a broker offers: not the newest while it is in early access."""
+    """Return the versions that a broker offers, without the newest if it is in early access."""
     every = reads(api_key, release)
     for entry in request_entries(api_key) if every else ():
         if max(every) in entry.releases.get(release, ()):

@@ -1,5 +1,4 @@
-"""A user's own catalog is made from a jar and used everywhere, without any other catalog's data.
-"""
+"""A user's own catalog is made from a jar and used everywhere, without any other catalog's data."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_what_compaction_would_remove_counted_by_hand(tmp_path: Path) -> None:
     write_log(tmp_path / "orders-0", [made, later])
     write_log(tmp_path / "orders-1", [other])
     found = rows_of(tmp_path)
-    # Each of the records at 0, 1 and 2 takes seven bytes, a key of one byte, and a value of one,
+    # Each of the records at 0, 1 and 2 takes seven bytes plus a key of one byte and a value of one,
     # one or four bytes.
     assert found[KEYS] == [
         {"topic": "orders", "partition": 0, "keyed_records": 5}

@@ -51,8 +51,7 @@ class Plot:
         rows: the first cells of the rows to show, in order.
         bars: the columns to show, with the name of their bar.
         is_share: whether columns after the first contain flexwire's speed divided by the rival's,
-        so that
-            the bars are shares of flexwire's speed in percent.
+            so that the bars are shares of flexwire's speed in percent.
     """
 
     name: str

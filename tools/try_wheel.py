@@ -1,6 +1,6 @@
 """``python -m tools.try_wheel [--python python3.12 …]``: test the wheel on each interpreter.
 
-Each interpreter gets a clean environment with the packages of the lock, and a wheel that pip builds
+Each interpreter gets a clean environment with the packages in the lock, and a wheel that pip builds
 with this interpreter. The tests run with the kernels of the wheel. ``--guard`` also runs every
 kernel between protected memory pages, including the runs with ``--lie``.
 

@@ -173,7 +173,7 @@ def _kind(verdict: Verdict) -> str:
 
 
 def _fault(verdict: Verdict) -> str:
-    """Return what happened to the codec's process, without its output, or an empty text."""
+    """Return what happened to the codec's process, without its output, or an empty string."""
     words = verdict.reason.partition(";")[0]
     is_fault = words.startswith(("the codec exited", "the codec was terminated", "no answer"))
     return words if verdict.outcome is Outcome.FAILED and is_fault else ""

@@ -1,8 +1,8 @@
-"""Read the examples on the rules' pages, as specs, with the places of their findings.
+"""Read the examples on the rules' pages as specs, with the positions of their findings.
 
 An example is one spec, or several specs that each follow a comment with their file's name. An
 example may also consist only of fields, which are then put into a request with versions 0 to 3 that
-is flexible from version 1. A "^" marks the flagged place.
+is flexible from version 1. A "^" marks the flagged position.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FILE = re.compile(r"// (\w+\.json)")
 
 @dataclass(frozen=True)
 class Example:
-    """The files by name, and the file, line and column of the flagged place, if there is one."""
+    """The files by name, and the file, line and column of the flagged position, if there is one."""
 
     files: dict[str, str]
     flagged: tuple[str, int, int] | None

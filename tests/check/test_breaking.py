@@ -58,7 +58,7 @@ def found(old: str, new: str) -> list[BreakingChange]:
     return find_changes(edition(old), edition(new), breaking_rules().values())
 
 
-# By rule: the replaced text and its replacement, the place, the versions, and the fix.
+# By rule: the replaced text and its replacement, the position, the versions, and the fix.
 CASES: dict[str, tuple[tuple[str, str], tuple[int, int], str, list[tuple[str, str]]]] = {
     "FIELD_REMOVED": (
         (ID, ""),

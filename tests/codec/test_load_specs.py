@@ -1,4 +1,4 @@
-"""A user's specs are read at run time and found by name, and errors name the place."""
+"""A user's specs are read at run time and found by name, and errors name the position."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The columnar kernels pass every case of `tests.codec.boundaries`, by name.
 
-The reference executor gets each row that a kernel refuses, and must refuse it too. Otherwise this
-directory's `kernels_only` fails.
+The reference executor receives each row that a kernel refuses, and must refuse it too. Otherwise
+this directory's `kernels_only` fails.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ CASES = {
         for number, (key, value) in enumerate(product(LENGTHS, LENGTHS))
     ],
 }
-# The fields of one record: the place of a number, with the bytes before and after.
+# One record, and the position of each number in it.
 RECORD = by_hand.record(0, 0, b"key", b"value", [(b"name", b"content")])
 PLACES = {
     "timestamp": 2,

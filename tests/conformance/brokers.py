@@ -80,8 +80,8 @@ def response(request: RequestFrame, body: Message) -> Any:
 class KafkaLike:
     """Read, answer and refuse requests as a release does; ``plant`` changes the sent bytes.
 
-    A plant returns the bytes to send, `SILENCE` for none, or None to close. The plant gets the
-    request and the request's payload. For a frame that cannot be read it gets None, and
+    A plant returns the bytes to send, `SILENCE` for none, or None to close. The plant receives the
+    request and the request's payload. For a frame that cannot be read, it receives None, and
     ``of_damaged`` is the response.
     """
 

@@ -195,7 +195,7 @@ class Mutant(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The planted mutation and its place."""
+        """The planted mutation and its position."""
         return f"{self.case.name}: {self.mutation.words}"
 
 

@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "headers-jobs.md"
 @pytest.mark.spark
 @pytest.mark.slow
 def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> None:
-    # The page's block gets the running session.
+    # The page's code block uses the running session.
     assert spark.range(1).count() == 1
     names: dict[str, object] = {"__name__": "page"}
     asserted = 0

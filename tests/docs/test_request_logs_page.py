@@ -18,7 +18,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "request-logs.md").read_text(encodi
 @pytest.mark.spark
 @pytest.mark.cluster  # an analysis with an answer takes a quarter of a minute
 def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> None:
-    # The page's block gets the running session.
+    # The page's code block uses the running session.
     assert spark.range(1).count() == 1
     names: dict[str, object] = {"__name__": "page"}
     for block in blocks(PAGE):

@@ -19,7 +19,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf
 @pytest.mark.long
 @pytest.mark.spark
 def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> None:
-    # The page's first block gets the running session.
+    # The page's first code block uses the running session.
     assert spark.range(1).count() == 1
     names: dict[str, object] = {"__name__": "page"}
     for block in blocks(PAGE):

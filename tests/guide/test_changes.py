@@ -69,7 +69,7 @@ def test_every_other_layout_leads_to_the_one_of_the_page() -> None:
             for layout in version.support.otherwise:
                 found = list(follow(layout.rows, version.rows, layout.steps))
                 assert plain(found) == plain(version.rows)
-                # The shown text is never empty.
+                # The text shown is never empty.
                 shown = list(describe_steps(layout.rows, version.rows, layout.steps))
                 assert shown or layout.flexible != version.flexible
 

@@ -190,7 +190,7 @@ def test_the_search_index_has_every_page_and_every_field() -> None:
 
 @cache
 def given(text: str, client_id: str | None = None) -> dict[str, str]:
-    """Build a guide with one text in every place for foreign text, including client ids."""
+    """Build a guide with the same text wherever foreign text may occur, including client ids."""
     field = {
         "name": "Text",
         "type": "string",

@@ -47,7 +47,7 @@ def laws(page: str) -> list[str]:
 
 
 def named_tests(text: str) -> list[str]:
-    """Return the paths below ``tests`` that are in backquotes in a text."""
+    """Return the paths below ``tests`` that a text contains in backquotes."""
     return re.findall(r"`(?:tests/)?((?:\w+/)*test_\w+\.py)`", text)
 
 

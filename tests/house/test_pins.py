@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
 _PIN = r"[a-z0-9-]+==[0-9][0-9a-z.]*(?: ; [A-Za-z_0-9 '<>!=.()]+)?"
 _ENTRY = re.compile(rf"{_PIN}(?: \\\n    --hash=sha256:[0-9a-f]{{64}})+\n")
-# This expression is written so that this file does not contain the searched text.
+# This expression is written so that this file does not contain the text that is searched for.
 _REGISTRIES = re.compile(
     r"pypi[.]org|pythonhosted[.]org|registry[.]npmjs|maven[.](?:org|apache)|crates[.]io"
     r"|anaconda[.]org|docker[.]io|ghcr[.]io|proxy[.]golang"

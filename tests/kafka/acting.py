@@ -47,7 +47,7 @@ OF_TOPIC, OF_BROKER = 2, 4
 
 @dataclass
 class Acts:
-    """A broker that is also the controller, and the place of a second broker."""
+    """A broker that is also the controller; its directory also contains the second broker's."""
 
     version: str
     address: str

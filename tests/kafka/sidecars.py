@@ -52,7 +52,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Sidecars:
-    """A cluster: its release, its nodes, the place of the captures, and each tap's counts."""
+    """A cluster: its release, its nodes, the directory of the captures, and each tap's counts."""
 
     release: str
     nodes: list[Node]

@@ -746,7 +746,7 @@ def test_faults_are_done_under_tls_too(text: str, made: Made, tmp_path: Path) ->
             elif text.startswith("cut"):
                 assert await client.reader.read() == frame(said_by_broker(last))[:9]
             else:
-                # The broker sees that the client has ended the connection, and gets no further
+                # The broker sees that the client has ended the connection, and receives no further
                 # bytes.
                 client.writer.close()
             await settled(lambda: tap.stats.faults == 1)

@@ -416,7 +416,7 @@ def test_unfinished_frames_have_one_bound_for_all_connections(
 def test_a_frame_that_is_not_kept_passes_whole_and_is_a_request_in_the_capture(
     tmp_path: Path,
 ) -> None:
-    """The broker gets every byte, and readers see a request with missing bytes."""
+    """The broker receives every byte, and readers see a request with missing bytes."""
     before, after = b"\x01" * (3 * MIB), ASKED
     produce = request_payload(PRODUCE, 9, produce_body(before), correlation_id=8)
     answered = response_payload(PRODUCE, 9, message("ProduceResponse")(), correlation_id=8)

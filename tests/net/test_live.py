@@ -1,4 +1,4 @@
-"""Readers get a tap's capture over a socket, and can slow down the tap only within limits."""
+"""Readers receive a tap's capture over a socket, and can slow down the tap only within limits."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_who_reads_a_running_tap(tmp_path: Path) -> None:
             tapped(upstream, tmp_path / "out", live=str(path)) as tap,
             connected(tap.listen_address) as client,
         ):
-            # The reader does not get traffic from before its connection.
+            # The reader does not receive traffic from before its connection.
             await client.ask(asking(NOTHING))
             reader = ActivityReader()
             with closing(LiveCaptures([path])) as live:

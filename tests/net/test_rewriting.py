@@ -381,7 +381,7 @@ def test_what_does_not_decode_goes_on_and_is_counted(
 
 
 def test_a_response_is_rewritten_whatever_follows_its_addresses(tmp_path: Path) -> None:
-    """No client gets a broker's address, even if a later part of the response does not decode."""
+    """No client gets a broker's address, even if a later part of the response cannot be decoded."""
 
     async def job() -> None:
         def answer(_: RequestFrame, __: bytes) -> bytes:

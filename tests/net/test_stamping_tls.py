@@ -1,4 +1,4 @@
-"""With TLS, the broker gets the tags, and the capture contains neither tags nor credentials."""
+"""With TLS, the broker receives the tags, and the capture contains neither tags nor credentials."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_a_request_has_the_newest_name_with_its_version() -> None:
         assert catalog().entry(name).api_key == api_key
     assert parse_request(request_payload(2, 5)).message_name == "ListOffsetsRequest"
     assert parse_request(request_payload(56, 0)).message_name == "AlterPartitionRequest"
-    # A version that is newer than the catalog gets the newest name.
+    # A version that is newer than the catalog is given the newest name.
     assert parse_request(request_payload(3, 1000)).message_name == "MetadataRequest"
 
 

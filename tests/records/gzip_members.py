@@ -63,7 +63,7 @@ def number(value: int, width: int) -> str:
 
 
 def to_bytes(bits: str) -> bytes:
-    """Return bits as bytes, with the first bit in the lowest place."""
+    """Return bits as bytes, with the first bit as the lowest."""
     return b"".join(
         int(bits[start : start + 8][::-1], 2).to_bytes(1, "little")
         for start in range(0, len(bits), 8)

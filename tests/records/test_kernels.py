@@ -228,7 +228,7 @@ def test_nothing_leaks_whether_read_or_refused() -> None:
     records = [Record(n, n, b"k" * n, None, [(b"a", b"x" * n), (b"b", None)]) for n in range(99)]
     body, _ = WRITE(records, 0, 0)
     wrong = [msgspec.structs.replace(records[0], **wrong) for _, wrong, _ in WRONG_RECORDS]
-    # A false length, at every place within a record.
+    # A false length, at every position within a record.
     begin = body.index(b"k" * 50)
     lies = [body[:n] + b"\x7d" + body[n + 1 :] for n in range(begin - 10, begin + 140)]
     wrong_bodies = [lie for lie in lies if READ(lie, 0, 99, 0, 0, 1000, None) is REFUSED]

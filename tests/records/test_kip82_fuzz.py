@@ -34,7 +34,7 @@ mutations = st.lists(
 
 
 def mutated(data: bytes, changes: list[Change]) -> bytes:
-    """Change bytes at some places: overwrite them, or remove them if the change is empty."""
+    """Change bytes at some positions: overwrite them, or remove them if the change is empty."""
     out = bytearray(data)
     for where, content in changes:
         at = where % (len(out) + 1)

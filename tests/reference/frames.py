@@ -60,7 +60,7 @@ class Note(NamedTuple):
 
 
 class Clocked(NamedTuple):
-    """A segment, the latest time of its file so far, and its place in the file."""
+    """A segment, the latest time of its file so far, and its position in the file."""
 
     clock_us: int
     file: str

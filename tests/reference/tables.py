@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 SOFTWARE_MESSAGE = "ApiVersionsRequest"
 """The field in which a client names its software, since version 3 (KIP-511)."""
-# The place of the client instance id in each body (KIP-714).
+# The position of the client instance id in each body (KIP-714).
 INSTANCE_MESSAGES = {
     "GetTelemetrySubscriptionsRequest": 0,
     "GetTelemetrySubscriptionsResponse": 6,

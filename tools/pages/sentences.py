@@ -50,7 +50,7 @@ class Sentence:
     text: str
 
     def __str__(self) -> str:
-        """Return the place and the sentence, on one line."""
+        """Return the position and the sentence, on one line."""
         return f"{self.path.relative_to(ROOT)}:{self.line}: {self.text}"
 
 

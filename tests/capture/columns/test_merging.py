@@ -78,7 +78,7 @@ def rows_of(chunk: SegmentColumns) -> list[Row]:
 def read(
     reader: MergedReader,
 ) -> tuple[list[Row], list[tuple[int, MergePosition]], list[FileNotes]]:
-    """Return the rows, the places at which reading can continue, and the notes."""
+    """Return the rows, the positions at which reading can continue, and the notes."""
     rows: list[Row] = []
     places: list[tuple[int, MergePosition]] = []
     notes: list[FileNotes] = []

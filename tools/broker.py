@@ -2,7 +2,7 @@
 
 ``python -m tools.broker 4.4.0 DIRECTORY`` prints the address when the broker has started. The
 program stops the broker at the end of standard input, which is also reached if the process at the
-other end is killed. The log directory is ``DIRECTORY/data``, and the broker's output goes to
+other end is killed. The log directory is ``DIRECTORY/data``, and the broker's output is written to
 ``DIRECTORY/broker.log``.
 """
 

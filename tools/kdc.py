@@ -1,7 +1,7 @@
 """Run MIT's Kerberos KDC on loopback until its caller ends.
 
 ``python -m tools.kdc DIRECTORY`` prints the KDC's address when the KDC listens, and stops the KDC
-at the end of standard input. Its output goes to ``DIRECTORY/kdc.log``, and its database is in
+at the end of standard input. Its output is written to ``DIRECTORY/kdc.log``, and its database is in
 ``DIRECTORY`` too. The machine's own Kerberos configuration is neither read nor changed.
 """
 

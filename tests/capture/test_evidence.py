@@ -181,7 +181,7 @@ def test_other_protocols_are_named_and_their_bytes_counted(name: str) -> None:
         found = sent(*streams)
         assert (found.is_kafka, found.reads_as_kafka, found.looks_like) == (False, False, name)
         assert (found.request_bytes, found.response_bytes) == tuple(map(len, streams))
-        # Another protocol is not Kafka, even if the user says that this end is a broker.
+        # Another protocol is not Kafka, even if the user specifies that this end is a broker.
         assert not sent(*streams, brokers=NAMED).is_kafka
 
 

@@ -111,7 +111,7 @@ def test_message_sets_prove_nothing_that_is_not_so(
     segment.add(records([3, 4]))
     write_log(tmp_path / "a-0", [segment])
     found = holes(tmp_path / "a-0", 1 << 20)
-    # A wrapper message does not say how many messages it contains, so some messages may be
+    # A wrapper message does not state how many messages it contains, so some messages may be
     # missing.
     assert found == (Holes(5, 0, 5) if compression == "none" else Holes(0, 3, 5))
 

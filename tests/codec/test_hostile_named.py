@@ -1,8 +1,8 @@
 """Inputs that crash or mislead other Python libraries, named after the library, are refused.
 
 The results of the other libraries were measured on kio 0.6.5, kafka-python 3.0.12 and aiokafka
-0.14.0. Each input goes through the methods, and through the function for many messages, which runs
-the kernels.
+0.14.0. Each input is read by the methods, and by the function for many messages, which runs the
+kernels.
 """
 
 from __future__ import annotations

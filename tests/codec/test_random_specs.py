@@ -239,7 +239,7 @@ LIES = [bytes.fromhex(lie) for lie in ("000f4240", "7fffffff", "c1843d", "ffffff
 @law
 def test_memory_stays_in_proportion_whatever_the_bytes_claim(spec: MessageSpec, seed: int) -> None:
     made, source = compiled(spec), random.Random(seed)
-    # One byte makes at most one structure with all its defaults.
+    # One byte yields at most one structure with all its defaults.
     kinds = made.definition.classes.values()
     by_default = peak(lambda _: [kind() for kind in kinds], b"")[1]
     for version in spec.valid_versions:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 NEWEST = "4.4.0"
 # With an empty or null list, which means "all", or with a name that need not exist, these APIs do
-# more than read. docs/conformance.md says what Apache Kafka does for each of them.
+# more than read. docs/conformance.md describes what Apache Kafka does for each of them.
 NEVER = {"FindCoordinator": Versions(0, 3)}
 
 

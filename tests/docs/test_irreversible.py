@@ -18,7 +18,7 @@ _ACTS = re.compile(
     r"\b(delet\w*|remov\w+|abort\w*|unregister\w*|wipe\w*|unclean|upgrade raises|reset-offsets"
     r"|compact\b|retention)",
 )
-# Words with which the advice says what to do or check first.
+# Words with which the advice states what to do or check first.
 _FIRSTS = re.compile(r"\b([Ff]irst|[Aa]sk|[Bb]efore|[Kk]eep the CSV|loses for good)\b")
 # These answers only name topic settings, or find existing objects.
 _HARMLESS = {

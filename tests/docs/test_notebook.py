@@ -1,6 +1,6 @@
 """The notebook answers its three questions, and shows the output of its last run.
 
-The notebook's outputs come from Jupyter and the capture of `make run`. To make them again, run
+The notebook's outputs come from Jupyter and the capture of `make run`. To create them again, run
 ``jupyter nbconvert --to notebook --execute --inplace docs/notebooks/three-questions.ipynb`` in the
 directory of that capture.
 """

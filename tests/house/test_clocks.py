@@ -19,7 +19,7 @@ CLOCKS = {
     for name in ("time", "monotonic", "perf_counter", "process_time", "thread_time")
     for unit in ("", "_ns")
 }
-# Calls that take a limit in seconds, and fail after it.
+# Calls that accept a limit in seconds, and fail when it is reached.
 LIMITED = {"run", "check_call", "check_output", "call", "communicate", "wait", "join", "result"}
 LIMITED |= {"get", "wait_for"}
 PATIENCE = 300

@@ -41,7 +41,7 @@ def run(source: Path) -> tuple[int, dict[str, list[str]]]:
 @pytest.mark.long
 @pytest.mark.slow
 def test_specs_shaped_as_trunk_s_are_read_and_told(trunk: Path) -> None:
-    """README says that Kafka 4.5 works on the day of its release."""
+    """README states that Kafka 4.5 works on the day of its release."""
     status, parts = run(trunk)
     assert parts["What flexwire would misread"] == ["Nothing new."]
     assert status == 0

@@ -1,6 +1,6 @@
 """Start a cluster of combined nodes with a tap before every listener, so the taps see everything.
 
-The taps have the names and ports that nodes advertise, as docs/tap.md describes for taps beside
+The taps use the names and ports that nodes advertise, as docs/tap.md describes for taps beside
 brokers. So all requests are captured: from clients, between brokers, and from nodes to the
 controller.
 """

@@ -107,7 +107,7 @@ def test_the_cleaner_removes_what_was_counted(tmp_path: Path, version: str) -> N
         later = Producer({"bootstrap.servers": address, "log_level": 2})
         end = time.monotonic() + 2 * MOST_SECONDS
         while True:
-            # Only an appended record makes a new segment; the active segment is not cleaned.
+            # Only an appended record creates a new segment; the active segment is not cleaned.
             later.produce(TOPIC, b"later", b"other", partition=0)
             assert later.flush(MOST_SECONDS) == 0
             time.sleep(0.5)

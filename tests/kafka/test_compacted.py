@@ -104,7 +104,7 @@ def test_a_log_that_a_broker_compacted(spark: SparkSession, tmp_path: Path) -> N
         made.delete(GONE)
 
         def is_cleaned() -> bool:
-            # Only an appended record makes a new segment.
+            # Only an appended record creates a new segment.
             made.commit(*GROUPS)
             time.sleep(0.3)
             return all(cleaned(logs).get(one, 0) > at for one, at in early_ends.items())
@@ -139,7 +139,7 @@ def test_a_log_that_a_broker_compacted(spark: SparkSession, tmp_path: Path) -> N
     known, unknown, incomplete = view(early_ends)
     assert incomplete == tuple(sorted(early_ends))
     # Facts that are reported as known are correct. All other facts are gone; if a part of a fact is
-    # left, the view says so.
+    # left, the view reports that.
     assert known == {place: at for place, at in early.items() if place in known}
     assert {(STILL, one) for one in range(PARTITIONS)} <= {*known}
     assert unknown

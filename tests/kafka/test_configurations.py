@@ -1,4 +1,4 @@
-"""flexwire's names of configurations equal those of Kafka's own classes in each release."""
+"""flexwire's configuration names equal those of Kafka's own classes in each release."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_a_cluster_that_nobody_needs_is_changed_as_kafka_does(release: str, tmp_
         asking = Asking(release, own=own_name(), disposable=True)
         check(conform(address, asking, timeout=SECONDS), address, asking)
         assert set(write_questions("")) < {*own_questions(asking)}
-        # Changed configurations remain, as docs/conformance.md says.
+        # Changed configurations remain, as docs/conformance.md states.
         users = [one["user"] for one in told(address)["DescribeUserScramCredentials"]["results"]]
         assert users == [asking.own]
 

@@ -1,4 +1,4 @@
-"""The programs of the Kerberos realm are available, or the error says why not."""
+"""The programs of the Kerberos realm are available, or the error explains why not."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def requests(spark: SparkSession, done: Analysis) -> Counter[tuple[Any, ...]]:
 def test_at_info_brokers_log_deprecated_versions_from_3_9_1_on(
     release: str, lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At level INFO, 3.9.0 logs nothing (KAFKA-18272), as docs/request-logs.md says."""
+    """At level INFO, 3.9.0 logs nothing (KAFKA-18272), as docs/request-logs.md states."""
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", REQUEST_LOG.replace("=debug", "=info"))
     with broker(release, tmp_path) as address:
         # 4.0 removed version 0 of this API.

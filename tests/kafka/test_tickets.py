@@ -151,7 +151,7 @@ def test_for_a_name_without_keys_clients_have_no_ticket_and_leave(
     with warned(caplog, of_names=True), running([tap]):
         at = HostPort(STRANGER, tap.listen_address.port)
         ran = by_java(broker, at, "js-", tmp_path / "client.properties")
-        # The client does not say why it failed, and retries again and again.
+        # The client does not report why it failed, and retries again and again.
         assert "errors.TimeoutException" in ran.stderr
         assert "terminated during authentication" in ran.stderr
         refused = kcat(broker, at, ["-P", "-t", TOPIC], ["refused"])

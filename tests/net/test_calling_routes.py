@@ -1,4 +1,4 @@
-"""A request goes to the broker that the cluster names, which is looked up again after failures."""
+"""A request is sent to the broker that the cluster names; failures cause another lookup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Error codes equal Kafka's, and each is unique; field names in specs show where they are."""
+"""Error codes equal Kafka's, and each is unique; field names in specs show where codes are."""
 
 from __future__ import annotations
 

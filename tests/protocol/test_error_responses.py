@@ -58,7 +58,7 @@ NEWER = {
 ELSEWHERE = {
     ("ApiVersions", UNSUPPORTED_VERSION): "lists the versions of this API that the release has",
 }
-# Requests for which flexwire makes no response because Kafka's response contains no error, by API
+# Requests for which flexwire builds no response because Kafka's response contains no error, by API
 # and versions.
 REFUSED = {
     "DescribeLogDirs": "0-2",  # only the broker's directories have an error

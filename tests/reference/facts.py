@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Json = Any
 
-# The limits on output that docs/limits.md names.
+# The limits on output that docs/limits.md lists.
 SHOWN_FAILURES = SHOWN_CONNECTIONS = DIFFERENT_REASONS = 200
 SHOWN_FILES = 1000
 SAMPLE_BYTES = 64

@@ -1,6 +1,6 @@
 """Make specs like those of Kafka's trunk after 4.4 from the newest release of the bundled catalog.
 
-Every request and response names its header versions. The request header has a version 3 with a
+Every request and response specifies its header versions. The request header has a version 3 with a
 tagged client instance id (KIP-1313), and three requests have a version with that header. From that
 version on, the bodies of telemetry requests do not contain the id. Source: Kafka's pull requests
 23317, 23511, 23544 and 23651.

@@ -218,7 +218,7 @@ class Store:
             else:
                 rows.append((key, version))
         if way == "half":
-            # The answer says that the list is complete.
+            # The answer states that the list is complete.
             rows = rows[: len(rows) // 2]
         most = int(query.get("max-keys", PAGE))
         is_cut, rows = len(rows) > most, rows[:most]

@@ -126,7 +126,7 @@ def until(connect: Callable[[], None]) -> None:
 
 
 class Misbehaving(BaseHTTPRequestHandler):
-    """Answer every request in the way that the class attribute ``way`` names."""
+    """Answer every request in the way that the class attribute ``way`` specifies."""
 
     protocol_version = "HTTP/1.1"
     way = ""

@@ -43,8 +43,8 @@ class Platform(NamedTuple):
     """An option with which this Python was compiled, but which the platform's compiler rejects."""
 
 
-# Python's own build makes bundles, which zig's linker cannot make. Python also loads libraries.
-# Symbols of Python are resolved when the library is loaded.
+# Python's own build produces bundles, which zig's linker cannot produce. Python also loads
+# libraries. Symbols of Python are resolved when the library is loaded.
 _MACOS: Final = ("-shared", "-undefined", "dynamic_lookup")
 # `manylinux_2_28` guarantees glibc 2.28.
 PLATFORMS: Final = {

@@ -1,7 +1,7 @@
 """``python -m tools.package.wheel``: build this machine's wheel twice, and compare the bytes.
 
-The wheel goes into ``dist``. The wheel is for the Python that runs this command; a release has a
-wheel for each Python.
+The wheel is written to ``dist``. The wheel is for the Python that runs this command; a release has
+a wheel for each Python.
 """
 
 from __future__ import annotations

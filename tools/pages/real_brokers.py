@@ -88,7 +88,7 @@ def files() -> dict[Path, str]:
 
 
 def _api_names() -> list[str]:
-    """Return the present names of all APIs, in the order of their api keys."""
+    """Return the current names of all APIs, in the order of their api keys."""
     bundled = catalog()
     entries = [bundled.entry(name) for name in bundled.names()]
     keys = {entry.api_key for entry in entries if entry.type is MessageType.REQUEST}

@@ -1,4 +1,4 @@
-"""Configure Sphinx, which makes the site from the files that `tools.site` staged."""
+"""Configure Sphinx, which builds the site from the files that `tools.site` staged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In the last `make faults`, eight clients behaved as the table says."""
+"""In the last `make faults`, eight clients behaved as the table shows."""
 
 from __future__ import annotations
 

@@ -68,8 +68,8 @@ def broker(
 ) -> Iterator[str]:
     """Yield the address of a broker that runs during the block; raise `RuntimeError` if it fails.
 
-    ``settings`` are the broker's own, as in ``server.properties``, and three others: `CLUSTER_ID`
-    is the id of the cluster to which a node belongs, `CLASS_PATH` is for plug-ins, and
+    ``settings`` contains the broker's own settings, as in ``server.properties``, and three others:
+    `CLUSTER_ID` is the id of the cluster to which a node belongs, `CLASS_PATH` is for plug-ins, and
     `JAVA_OPTIONS` are separated by spaces, with quotes around options that contain spaces.
     """
     jars(version)

@@ -3,7 +3,7 @@
 `tools/release_vectors.py` wrote the file. A line holds `releases` (those whose classes wrote these
 very bytes and this JSON), `module`, `message`, `type`, `version`, `hex`, `json` (null where the
 module has no JSON converters) and `unknown_tagged_fields`: for the path of each structure, its
-unknown a mapping of tags to bytes.
+unknown fields, as a mapping of tags to bytes.
 """
 
 from __future__ import annotations

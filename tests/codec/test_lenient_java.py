@@ -3,12 +3,12 @@ values.
 
 ``lenient.jsonl.gz`` holds damaged messages and what Java made of them: the generated classes and
 JSON converters of Kafka 4.3.0, and those of 4.1.0 and 3.9.1 for modules and versions that its
-clients lack. A line contains ``message``, ``version``, ``hex``, the kind of damage (``case``), the
-release (``kafka``), and either the exception (``refused``) or the number of bytes read (``read``),
-the JSON form (``json``, with records in base64 and the unknown tagged fields of each structure in
-wire order) and the bytes that Java writes for the object (``written``, null if it refuses). Kafka
-4.4.0 differs in one class of messages: it refuses a number of tagged fields above 2**31-1. The
-other releases read that number as negative, and so as no fields.
+clients lack. A line contains ``message``, ``version``, ``hex``, the kind of damage (``case``) and
+the release (``kafka``). It also contains either the exception (``refused``), or the number of bytes
+read (``read``), the JSON form (``json``, with records in base64 and the unknown tagged fields of
+each structure in wire order) and the bytes that Java writes for the object (``written``, null if it
+refuses). Kafka 4.4.0 differs in one class of messages: it refuses a number of tagged fields above
+2**31-1. The other releases read that number as negative, and so as no fields.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``python -m tools.package.foreign PLATFORM …``: run wheels for other kinds of Linux here.
 
 zig builds each wheel (`tools.package.cross`). Each wheel is installed with its dependencies, and
-runs `tests/house/portable.py` and some commands, and with ``--tests`` also the tests. qemu
+runs `tests/house/portable.py` and some commands. With ``--tests``, it also runs the tests. qemu
 emulates aarch64. Python for aarch64 with glibc is Debian's, and Python for musl is built
 (`tools.package.musl`).
 """

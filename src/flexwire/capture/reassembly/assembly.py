@@ -1,4 +1,4 @@
-"""Join the segments of a connection into the frames that were sent over it.
+"""Assemble the segments of a connection into the frames that were sent over it.
 
 This module finds the connection that a segment belongs to.
 `flexwire.capture.reassembly.open_connection` does the rest.
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     )
 
 OPEN_CONNECTIONS = 4
-"""The largest number of connections between two ports that are open at once. A further connection
-ends the connection that was idle the longest.
+"""The largest number of connections between two ports that can be open at once. If another
+connection begins, the connection that has been idle the longest is ended.
 """
 
 _TURNS = SYN | FIN | RST
@@ -41,7 +41,7 @@ _NONE_GIVEN = BrokerEnds()
 
 
 def connection_key(segment: Segment) -> str:
-    """Return a string that identifies two ports, the same for both directions and all connections.
+    """Return a string that identifies two ports, whatever the direction and the connection.
 
     One `FrameAssembler` processes all segments with the same key.
     """
@@ -49,15 +49,16 @@ def connection_key(segment: Segment) -> str:
 
 
 def key_of_ends(end: str, other: str) -> str:
-    """Return the key of all connections between two endpoints, given in either order."""
+    """Return the key of all connections between two endpoints, in either order."""
     return f"{end}|{other}" if end <= other else f"{other}|{end}"
 
 
 class ConnectionShare(NamedTuple):
-    """One of ``of`` parts that together contain all connections; no two parts share a key.
+    """One of ``of`` parts that together contain all connections; no key belongs to two parts.
 
-    A connection may continue from file to file, and its bytes are read in order. If tasks cannot
-    divide the files, they therefore divide the connections, and each task reads all packets.
+    A connection may continue from one file to the next, and its bytes must be read in order. If
+    tasks cannot divide the files among themselves, they therefore divide the connections, and each
+    task reads all packets.
     """
 
     number: int
@@ -65,7 +66,7 @@ class ConnectionShare(NamedTuple):
 
     @property
     def has_others(self) -> bool:
-        """True if this part includes packets without a connection, and counts all packets."""
+        """True if this part also includes packets without a connection, and counts all packets."""
         return self.number == 0
 
     @property
@@ -74,12 +75,12 @@ class ConnectionShare(NamedTuple):
         return self.of == 1
 
     def has(self, key: str) -> bool:
-        """Return whether the connections of a key are in this part."""
+        """Return whether the connections with a key belong to this part."""
         return self.is_whole or crc32(key.encode()) % self.of == self.number
 
 
 WHOLE: Final = ConnectionShare(0, 1)
-"""The only part, with all connections."""
+"""The only part, which contains all connections."""
 
 
 class KeyActivity(NamedTuple):
@@ -95,27 +96,27 @@ class KeyActivity(NamedTuple):
 
 
 class FrameAssembler:
-    """Convert the segments between two endpoints, in the order of the capture, to frames.
+    """Convert the segments between two endpoints to frames, in the order of the capture.
 
-    Segments may be missing, out of order, repeated with other boundaries, or cut off by the
-    snaplen. Bytes that are missing or in no frame become a `CapturedFrame` with an error. Call
-    `finish` at the end.
+    Segments may be missing, out of order, retransmitted with different boundaries, or truncated by
+    the snaplen. Missing bytes, and bytes outside frames, become a `CapturedFrame` with an error.
+    Call `finish` at the end.
 
     A SYN with a new sequence number begins a new connection on the same ports. Bytes that no known
-    connection can have sent also begin a new connection (see `flexwire.capture.reassembly.course`).
-    At most `OPEN_CONNECTIONS` connections are open at the same time. Frames of one connection may
-    then come between the frames of another connection.
+    connection can have sent also mean that a new connection has begun (see
+    `flexwire.capture.reassembly.course`). At most `OPEN_CONNECTIONS` connections are open at the
+    same time. The frames of one connection may then come between the frames of another.
 
-    The place of a frame is known at the start of a stream, and at a segment that flexwire's own
-    captures mark as the beginning of a frame. In other captures, after a start within a connection
-    or after a gap that hides a length, the place of the next frame is a guess
-    (`flexwire.capture.reassembly.framing` says when this guess may be wrong).
+    It is known where a frame begins at the start of a stream, and at a segment that flexwire's own
+    captures mark as the beginning of a frame. In other captures, if the capture starts within a
+    connection, or after a gap that hides a length, flexwire guesses where the next frame begins
+    (`flexwire.capture.reassembly.framing` explains when this guess may be wrong).
 
-    A gap in a request delays this request. Responses that are already complete wait for the
-    request, so that a response follows its request in the output too.
+    A gap in a request delays this request. Complete responses wait for the delayed request, so that
+    each response follows its request in the output too.
 
     If exactly one end is among the ``brokers``, the other end is the client. The class ``framer``
-    cuts a stream into frames. An ``endless`` capture is never finished, so responses wait only
+    splits a stream into frames. An ``endless`` capture is never finished, so responses wait only
     while their connection is open.
     """
 
@@ -159,7 +160,7 @@ class FrameAssembler:
             connection.course.note(segment)
             return connection.push(segment)
         if self._open and not (segment.payload or segment.missing or segment.flags & SYN):
-            # The segment has no content and belongs to no known connection.
+            # The segment is empty and belongs to no known connection.
             return []
         return self._begin(segment)
 
@@ -189,10 +190,10 @@ class FrameAssembler:
         return frames
 
     def pause(self) -> list[CapturedConnection]:
-        """Return the facts about open connections since the last pause.
+        """Return the facts about open connections that were gathered since the last pause.
 
-        The connections remain open. Connections without a captured segment since then are left out.
-        Connections whose client is unknown are left out too.
+        The connections remain open. Connections for which no segment was captured since then are
+        left out. Connections whose client is unknown are also left out.
         """
         paused = [
             connection.pause() for connection in sorted(self._open, key=attrgetter("ordinal"))
@@ -212,7 +213,7 @@ class FrameAssembler:
         return ended
 
     def reads_as_kafka(self, connection: str) -> bool:
-        """Return whether the frames of an open connection have shown so far that it is Kafka."""
+        """Return whether the frames of an open connection already show that it is Kafka."""
         return any(
             candidate.name == connection and candidate.reads_as_kafka for candidate in self._open
         )
@@ -242,9 +243,9 @@ class FrameAssembler:
         self._ordinal = ordinal
 
     def hand_off(self) -> Handoff | None:
-        """Return the state of the connection if its bytes are in order, for the fast path.
+        """Return the connection's state for the fast path, if the connection's bytes are in order.
 
-        Returns None if the connection is not Kafka but has frames, or if other connections are
+        Returns None if the connection has frames but is not Kafka, or if other connections are
         open. See `flexwire.capture.reassembly.streams`.
         """
         if not self._open:
@@ -253,12 +254,12 @@ class FrameAssembler:
         return last.hand_off([other.course for other in others])
 
     def resume(self, lent: Handoff, broker: str) -> None:
-        """Continue a connection, as a new assembler, from only the state of its endpoints."""
+        """Continue a connection in a new assembler, from only the state of its endpoints."""
         self._ordinal = 1
         self.open_again(key_of_ends(lent.client, broker), self._ordinal).resume(lent, broker)
 
     def open_again(self, key: str, ordinal: int) -> OpenConnection:
-        """Open a connection of a key, as a new assembler, without any facts about it."""
+        """Open a connection with this key in a new assembler, without any facts about it."""
         self.key = key
         low, _, high = key.partition("|")
         first = Segment(0, low, high, 0, 0, 0, b"")
@@ -269,15 +270,15 @@ class FrameAssembler:
         return connection
 
     def hold(self, direction: Direction, held: bytes, first_us: int, last_us: int) -> None:
-        """Set the held bytes of an incomplete frame on the open connection."""
+        """Set the bytes of an incomplete frame that are held for the open connection."""
         self._open[0].hold(direction, held, first_us, last_us)
 
     def seek(self) -> None:
-        """Record that it is unknown where frames on the open connection begin."""
+        """Record that it is not known where frames begin on the open connection."""
         self._open[0].seek()
 
     def take_back(self, taken: HandoffResult) -> None:
-        """Take over the result of the fast path for the connection that was handed to it."""
+        """Apply the result of the fast path to the connection that was handed to it."""
         self._open[-1].take_back(taken)
 
     def _connection_of(self, segment: Segment) -> OpenConnection | None:

@@ -1,23 +1,23 @@
 """Facts about a connection: its endpoints, its bytes, how it ended, and whether it is Kafka.
 
-If the caller gave brokers, these brokers alone decide which connections are Kafka connections.
+If the caller specified brokers, these alone decide which connections are Kafka connections.
 Otherwise the content of the frames decides (see `flexwire.capture.reassembly.evidence`).
 
-Every stream that begins with a small number seems to have frames, and a header of zeros is the
-header of a Produce request. A single header therefore proves nothing. Each of the following is so
-rare in other protocols that one occurrence is proof:
+Any stream that begins with a small number looks like frames, and a header of zeros is the header of
+a Produce request. A single header therefore proves nothing. Each of the following is so rare in
+other protocols that a single occurrence is proof:
 
-- a request of a released version whose body decodes by its spec;
-- a response that decodes by its spec as the response to a request of a released version;
-- an ApiVersions request with a client id and a version above all released ones: a client of a newer
-  Kafka begins with it (KIP-511);
-- in frames with missing parts: two request headers with the same client id, or a request header
+- a request of a released version whose body can be decoded by its spec;
+- a response that can be decoded by its spec as the response to a request of a released version;
+- an ApiVersions request with a client id and a version newer than all released ones: a client of a
+  newer Kafka sends it first (KIP-511);
+- among frames with missing parts: two request headers with the same client id, or a request header
   whose correlation id was returned in a response.
 
-An empty client id is two zero bytes, which other protocols send as well. A request with an empty
-client id is evidence if many bytes in its body are not zero. If only few bytes are not zero, the
-request is evidence only together with a second request, or with its response. Lost or damaged bytes
-are not evidence for or against Kafka.
+An empty client id is only two zero bytes, which other protocols send as well. A request with an
+empty client id is evidence if its body contains many nonzero bytes. If the body contains only a few
+nonzero bytes, the request is evidence only together with a second request, or with its response.
+Lost or damaged bytes are not evidence for or against Kafka.
 """
 
 from __future__ import annotations
@@ -55,20 +55,22 @@ if TYPE_CHECKING:
 
 
 MOST_AWAITED = 1000
-"""The largest number of requests that wait for a response that could be evidence. When there are
-more, the oldest one is forgotten.
+"""The largest number of requests that are remembered because their responses could be evidence.
+Beyond this number, the oldest request is forgotten.
 """
 
 MOST_READ = 8 * 1024 * 1024
-"""The longest frame that is read completely. Of a longer frame, only the header is used."""
+"""The length of the longest frame that is read completely. Only the header of a longer frame is
+used.
+"""
 
 _UNREADABLE = (CodecError, FrameError, UnknownMessageError)
 # The only request that clients send in versions that are not released yet (KIP-511).
 _NEGOTIATED = "ApiVersionsRequest"
 # No request or response begins with this many zeros.
 _LEADING = 64
-# The numbers of nonzero bytes that make a body evidence, alone or with other evidence. A few
-# numbers or a timestamp have fewer such bytes, and may decode by chance.
+# The numbers of nonzero bytes that make a body evidence: by itself, or together with other
+# evidence. A few numbers, or a timestamp, have fewer nonzero bytes, and may decode by chance.
 _MUCH, _SOME = 8, 4
 
 
@@ -91,13 +93,13 @@ class KafkaEvidence:
         self.found: str | None = None
         self.hint: str | None = None
         self._asked: dict[int, AwaitedRequest] = {}
-        # The latest request that decodes, and the latest request with missing parts.
+        # The latest request that could be decoded, and the latest request with missing parts.
         self._decoded: RequestFrame | None = None
         self._cut: RequestFrame | None = None
 
     def see(self, direction: Direction, payload: bytes, *, is_whole: bool) -> None:
         """Process a frame. Unless it ``is_whole``, ``payload`` contains only the captured bytes."""
-        # By chance, zeros decode as many different messages.
+        # Zeros may decode as many different messages by chance.
         if self.found is not None or not any(payload[:_LEADING]):
             return
         is_whole = is_whole and len(payload) <= MOST_READ
@@ -118,8 +120,7 @@ class KafkaEvidence:
         elif (
             request.client_id
             and request.message_name == _NEGOTIATED
-            # A broker reads less of this header, but the client's header continues as in the newest
-            # version.
+            # A broker reads less of this header, but the client's own header has the newest layout.
             and has_newest_header(payload)
         ):
             self.found = f"{_named(request)}, newer than any released version"
@@ -190,20 +191,21 @@ def _is_text(client_id: str | None) -> bool:
 
 HELD_SEGMENTS = 64
 HELD_BYTES = 1024 * 1024
-"""The largest number of a connection's bytes that are held until the client is known."""
+"""The largest number of a connection's bytes that are held until it is known which end is the
+client.
+"""
 
 
 class Roles:
-    """Find the end of a connection that is the client, from the connection's first segments.
+    """Determine which end of a connection is the client, from the connection's first segments.
 
-    The first of these rules that applies is used. The client is
+    The first of these rules that applies decides. The client is
 
     1. the end that is not among the ``brokers``, if exactly one end is;
     2. the sender of a SYN, or of a payload that flexwire's own captures mark as a request;
     3. the end that sent a request whose correlation id the other end returned;
-    4. the only end that sent bytes which look like a request and not like a response;
-    5. the client of an earlier connection on these ports (``known``);
-    6. the end with the higher port.
+    4. the only end whose bytes look like a request and not like a response; 5. the client of an
+    earlier connection on these ports (``known``); 6. the end with the higher port.
     """
 
     def __init__(self, limit: int, brokers: BrokerEnds, known: str | None = None) -> None:
@@ -239,7 +241,7 @@ class Roles:
         if self._known is not None:
             return self._known
         first = self.held[0]
-        # If the ports are equal, the end that sent first is as good a guess as the other end.
+        # If the ports are equal, the end that sent first is as good a guess as the other.
         return max(first.source, first.destination, key=_port)
 
     def _answers(self, segment: Segment) -> bool:
@@ -251,8 +253,9 @@ class Roles:
             return True
         if looks_like_request(segment.payload, self._limit):
             self._asked.setdefault(segment.source, set()).add(as_request)
-            # If the start of a Produce request (api key 0) is read as a correlation id, the result
-            # is the version. The first responses of a connection have such small ids.
+            # If the first bytes of a Produce request (api key 0) are read as a correlation id, the
+            # result is the version. The first responses on a connection have correlation ids that
+            # small.
             if as_response > HIGHEST:
                 self._sure.add(segment.source)
         return False
@@ -267,9 +270,9 @@ HIGHEST_PORT = 65535
 
 @dataclass(frozen=True, slots=True)
 class BrokerEnds:
-    """The endpoints that were given as brokers: a port on any host, or a host and port.
+    """The endpoints that were given as brokers: a port on any host, or a host and a port.
 
-    Without any endpoint, the object is false, and rules out no connection.
+    Without any endpoints, the object is false, and excludes no connection.
 
     >>> given = BrokerEnds.parse([9092], ["[::0001]:19092"])
     >>> [given.has(end) for end in ("10.0.0.1:9092", "[::1]:19092", "10.0.0.1:19092")]
@@ -283,7 +286,7 @@ class BrokerEnds:
     def parse(cls, ports: Iterable[int], brokers: Iterable[str]) -> Self:
         """Return brokers from ports, and from strings such as "10.0.0.1:9092" or "[::1]:9092".
 
-        Raises `CaptureError` for any other string: a capture contains addresses and no names.
+        Raises `CaptureError` for any other string: captures contain addresses, not names.
         """
         ports = frozenset(ports)
         for port in ports:
@@ -292,7 +295,7 @@ class BrokerEnds:
         return cls(ports, frozenset(map(parse_end, brokers)))
 
     def __bool__(self) -> bool:
-        """Return whether any endpoint was given."""
+        """Return whether any endpoints were given."""
         return bool(self.ports or self.ends)
 
     def named(self) -> tuple[str, ...]:
@@ -349,11 +352,12 @@ class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
     """A frame of a connection, or bytes of a connection that are not a complete frame.
 
     ``connection`` has the form "10.0.0.9:50000>10.0.0.1:9092", client first. A later connection on
-    the same ports ends with "#2" and so on. ``index`` counts the frames of one direction from 0.
-    ``payload`` excludes the length prefix, and ``size`` includes it. The sizes of all frames add up
-    to the size of the stream. ``first_us`` and ``timestamp_us`` are the times of its first and last
-    byte. If there is an ``error``, ``payload`` contains at most 1,024 of the bytes. They begin
-    with the frame's header if ``is_placed`` is true, and otherwise anywhere in the frame.
+    the same ports ends with "#2" and so on. ``index`` numbers the frames of one direction from 0.
+    ``payload`` does not include the length prefix, but ``size`` does. The sizes of all frames add
+    up to the size of the stream. ``first_us`` and ``timestamp_us`` are the times of its first and
+    last byte. If there is an ``error``, ``payload`` contains at most 1,024 bytes of the frame. If
+    ``is_placed`` is true, they start with the frame's header; otherwise they may start anywhere in
+    the frame.
     """
 
     connection: str
@@ -370,24 +374,25 @@ class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
 class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
     """A connection that has ended, or that was open when its capture ended.
 
-    ``client`` and ``broker`` are the connection's ends, as "10.0.0.9:50000". If the connection is
-    not Kafka, ``client`` is the end whose bytes would be requests. ``seen_from_start`` is true if
-    the connection's SYN was captured. ``closed_by`` is the end whose FIN, or RST (``reset``), came
-    first.
+    ``client`` and ``broker`` are the two ends of the connection, such as "10.0.0.9:50000". If the
+    connection is not Kafka, ``client`` is the end whose bytes would be the requests.
+    ``seen_from_start`` is true if the connection's SYN was captured. ``closed_by`` is the end whose
+    FIN, or RST (``reset``), came first.
 
-    ``request_bytes`` and ``response_bytes`` are the sizes of the connection's frames, including
-    frames with an error. Among these bytes, ``lost_bytes`` are missing from the capture,
-    ``early_bytes`` come from before the first segment of their direction, and ``unreadable_bytes``
-    are the other bytes of frames with an error. Two counts cover bytes that are in no frame:
+    ``request_bytes`` and ``response_bytes`` are the total sizes of the connection's frames,
+    including frames with an error. Of these bytes, ``lost_bytes`` are missing from the capture,
+    ``early_bytes`` precede the first segment of their direction, and ``unreadable_bytes`` are the
+    remaining bytes of frames with an error. Two counts cover bytes outside frames:
     ``repeated_bytes`` had been captured before, and ``late_bytes`` arrived after they had been
     given up as lost. Every byte of the segments is therefore counted: ``captured_bytes`` is the
-    sum of the frames' bytes without the lost ones, plus the repeated and the late bytes.
+    number of frame bytes that were not lost, plus the repeated and the late bytes.
 
-    ``evidence`` says why the connection is Kafka, or why it is not. ``reads_as_kafka`` is true if
-    some of its bytes decode as Kafka, so that its headers can be trusted. ``looks_like`` is the
-    name of another protocol that the bytes resemble. The name is "Kafka" if the connection decodes
-    as Kafka, but no endpoint was given as a broker. The remaining fields are set when the survey
-    has read the frames: the client, and the facts from earlier analyses.
+    ``evidence`` explains why the connection is or is not considered Kafka. ``reads_as_kafka`` is
+    true if some of its bytes can be decoded as Kafka, so that its headers can be trusted.
+    ``looks_like`` is the name of another protocol that the bytes resemble. The name is "Kafka" if
+    the connection can be decoded as Kafka, but neither end was given as a broker. The remaining
+    fields, the client and the facts from earlier analyses, are set after the survey has read the
+    frames.
     """
 
     connection: str
@@ -435,19 +440,19 @@ class Account:
         self._brokers = brokers
         self._first_us: int | None = None
         self._last_us = 0
-        self.is_paused = False  # True from a call of `pause` until the next segment arrives.
+        self.is_paused = False  # True from a call to `pause` until the next segment arrives.
         self.has_syn = self._is_marked = self._reset = False
         self._ended_by: str | None = None
         self._heads: dict[Direction, bytes] = {"request": b"", "response": b""}
         self._frames: dict[Direction, int] = {"request": 0, "response": 0}
         self._bytes: dict[Direction, int] = {"request": 0, "response": 0}
-        # The numbers at the last pause.
+        # The counts at the last pause.
         self._bytes_before: dict[Direction, int] = {"request": 0, "response": 0}
         self._lost = self._captured = 0
         self._repeated = self._late = self._early = self._unreadable = 0
 
     def note_segment(self, segment: Segment) -> None:
-        """Count a segment, in the order of the capture."""
+        """Count a segment; segments must come in the order of the capture."""
         flags = segment.flags
         if self._first_us is None:
             self._first_us = segment.timestamp_us
@@ -463,7 +468,7 @@ class Account:
             self._reset = bool(flags & RST)
 
     def note_result(self, taken: HandoffResult) -> None:
-        """Count segments that the fast path has processed, with the complete frames in them."""
+        """Count segments that the fast path has processed, and the complete frames in them."""
         if not taken.segments:
             return
         self._last_us = taken.time_us
@@ -493,7 +498,7 @@ class Account:
             self.evidence.see(direction, framed.payload, is_whole=framed.error is None)
 
     def note_stream(self, stream: Stream) -> None:
-        """Count the bytes of a direction that are in no frame, after the direction has ended."""
+        """Count the bytes of a direction that belong to no frame, after the direction has ended."""
         self._repeated += stream.repeated
         self._late += stream.late
         # Early bytes have already been counted as a frame with an error.
@@ -552,8 +557,8 @@ class Account:
         found = self.evidence.found
         given = [end for end in (broker, client) if self._brokers.has(end)]
         if found is None and (given or self._is_marked):
-            # Less evidence is enough if one end is known to be a broker. A tap always has a broker
-            # on its other side.
+            # If one end is known to be a broker, less evidence is enough. On the other side of a
+            # tap, there is always a broker.
             found = self.evidence.hint
         resembles = looks_like(*self._heads.values()) if found is None else None
         if given:
@@ -594,7 +599,7 @@ def hear(frame: CapturedFrame, conversation: Conversation) -> Turn:
     if error is None:
         take = conversation.request if is_request else conversation.response
         return take(payload, seen)
-    # A frame that is truncated, or damaged after its header, still has its header.
+    # A frame that is truncated, or damaged after its header, still has a readable header.
     if is_request:
         return conversation.damaged_request(payload, error, seen, is_placed=is_placed)
     return conversation.damaged_response(error, payload, seen, is_placed=is_placed)

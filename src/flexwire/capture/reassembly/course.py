@@ -1,16 +1,16 @@
-"""The course of a connection: which segments belong to it, and which responses are expected.
+"""The state of a connection: which segments belong to it, and which responses are expected.
 
 A SYN begins a connection. If the SYN is missing, or if several connections are open at the same
-time, sequence numbers decide: the numbers of each end, and the numbers that it acknowledges, must
-be near its last known number. A connection that was closed does not continue.
+time, sequence numbers decide: each end's sequence numbers, and the numbers that it acknowledges,
+must be near the last known ones. A connection that has been closed does not continue.
 
-If it is unknown where frames begin in a direction, a response is recognized by the correlation id
-of a pending request. When segments are assembled, frames are not decoded yet
-(`flexwire.protocol.conversation` does this later), so every request counts here, even requests
-that are never answered.
+If it is unknown where frames begin in a direction, a response is recognized by its correlation id,
+which must be that of a pending request. Frames are not yet decoded when segments are assembled
+(`flexwire.protocol.conversation` does this later), so every request counts here, even one that is
+never answered.
 
-Clients have few pending requests, so the last frames of a connection are enough to find them. Only
-these frames are kept, because most connections never need them.
+Clients have few pending requests at a time, so the last frames of a connection are enough to find
+them. Only these frames are kept, because most connections never need them.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ if TYPE_CHECKING:
 
 
 WIDEST_GAP = 64 * 1024 * 1024
-"""The widest gap. A segment that is further ahead belongs to another connection.
+"""The widest gap. A segment that is further ahead than this belongs to another connection.
 
-A capture that drops packets may lose megabytes of a connection. Windows can be 1 GiB long (RFC
-7323), but half of all sequence numbers are within such a distance. The numbers of another
+A capture that drops packets may lose megabytes of a connection. Windows can be as large as 1 GiB
+(RFC 7323), but half of all sequence numbers lie within that distance. The numbers of another
 connection would then be mistaken for a gap.
 """
 
 NEAR_BYTES = 1024 * 1024
-"""A segment may be this many bytes before the first captured segment of its direction."""
+"""A segment may begin at most this many bytes before the first captured segment of its direction.
+"""
 
 FAR_BYTES = 256 * 1024
-"""If both directions jump by more than this at the same time, another connection has begun.
+"""If both directions jump by more than this at once, another connection has begun.
 
 If a capture drops packets, one direction may jump: either the responses are long and the requests
 short, or the other way round.
@@ -50,18 +51,18 @@ short, or the other way round.
 
 
 class _Reach:
-    """The bytes of one end that have been seen so far."""
+    """The bytes sent by one end that have been seen so far."""
 
     def __init__(self) -> None:
         self.low = self.high = 0
         self.is_seen = False
-        self.is_told = False  # Known only from the acknowledgment of the other endpoint.
+        self.is_told = False  # Known only from the other endpoint's acknowledgment.
         self.is_anchored = False
         # the position at which the bytes end, according to a FIN or RST
         self.end: int | None = None
 
     def see(self, sequence: int, size: int) -> int:
-        """Process a segment, and return the position at which the segment ends."""
+        """Process a segment, and return the position of its end."""
         position = unwrap(sequence, self.high) if self.is_told else sequence
         if not self.is_seen:
             self.is_seen = self.is_told = True
@@ -72,14 +73,14 @@ class _Reach:
         return position + size
 
     def anchor(self, sequence: int) -> None:
-        """Set the first sequence number after a SYN."""
+        """Set the first sequence number, the one after a SYN."""
         position = unwrap(sequence, self.high) if self.is_told else sequence
         self.low = position
         self.high = max(self.high, position) if self.is_seen else position
         self.is_seen = self.is_told = self.is_anchored = True
 
     def acknowledge(self, sequence: int) -> None:
-        """Record how many bytes of this endpoint the other endpoint has acknowledged."""
+        """Record how many of this endpoint's bytes the other endpoint has acknowledged."""
         if not self.is_told:
             self.is_told = True
             self.low = self.high = sequence
@@ -93,12 +94,12 @@ class _Reach:
         return not self.is_told or (self.low - sequence) % MODULUS < NEAR_BYTES
 
     def outside(self, position: int) -> int:
-        """Return the distance of a position from the bytes that were seen."""
+        """Return how far a position is from the bytes that were seen."""
         return max(self.low - position, position - self.high, 0)
 
 
 class Course:
-    """The state of a connection, as far as the segments read so far show it."""
+    """The state of a connection, as derived from the segments seen so far."""
 
     def __init__(self, segment: Segment) -> None:
         self.is_reset = False
@@ -112,8 +113,8 @@ class Course:
         return self.is_reset or all(reach.end is not None for reach in self._reach.values())
 
     def goes_on(self, segment: Segment) -> bool:
-        """Return whether a segment has the next bytes of its end, and if so record the segment."""
-        # Nearly all segments continue their stream, so this test comes first.
+        """Return whether a segment contains its sender's next bytes; if so, record the segment."""
+        # Nearly all segments continue their stream, so this is tested first.
         sends = self._reach[segment.source]
         if sends.high % MODULUS != segment.sequence or not sends.is_seen or sends.end is not None:
             return False
@@ -124,7 +125,7 @@ class Course:
         return True
 
     def next_of(self, source: str) -> int | None:
-        """Return the next sequence number of an end, or None if it has not begun or has ended."""
+        """Return an end's next sequence number, or None if the end has not begun or has ended."""
         reach = self._reach[source]
         is_going = reach.is_seen and reach.end is None and not self.is_reset
         return reach.high % MODULUS if is_going else None
@@ -141,7 +142,7 @@ class Course:
         reach.is_seen = reach.is_told = True
 
     def skip(self, source: str, size: int, segments: int) -> None:
-        """Count ``segments`` segments with ``size`` consecutive bytes of an end."""
+        """Count ``segments`` segments that contain ``size`` consecutive bytes from an end."""
         self._segments += segments
         self._reach[source].high += size
 
@@ -171,7 +172,7 @@ class Course:
             receives.acknowledge(segment.acknowledgment)
 
     def refuses_syn(self, segment: Segment) -> bool:
-        """Return whether a SYN opens a different connection."""
+        """Return whether a SYN begins a different connection."""
         source, other, sequence = segment.source, segment.destination, segment.sequence
         is_answer = bool(segment.flags & ACK)
         if is_answer and other in self._initial:
@@ -197,7 +198,7 @@ class Course:
         return self._segments < REORDER_SEGMENTS
 
     def room(self, source: str, sequence: int) -> int:
-        """Return how many bytes a new connection can send before it reaches this one's numbers.
+        """Return how many bytes a new connection can send before its numbers reach this one's.
 
         The result is 0 if this is unknown because this connection is not over.
         """
@@ -211,7 +212,7 @@ class Course:
         return 0 if is_within else (first - sequence) % MODULUS
 
     def is_replaced(self, segment: Segment) -> bool:
-        """Return whether the SYN of another connection has a number that this connection used.
+        """Return whether another connection's SYN has a number that this connection used.
 
         The segments of two such connections could not be told apart.
         """
@@ -229,7 +230,7 @@ class Course:
             strays = receives.outside(acknowledged)
             is_early = self._may_precede(receives, acknowledged)
             if strays and not segment.acknowledgment:
-                # Tools that synthesize segments acknowledge 0, which has no meaning.
+                # Tools that synthesize segments set the acknowledgment to 0, which has no meaning.
                 strays = 0
             else:
                 ahead = abs(acknowledged - receives.high)
@@ -254,7 +255,7 @@ class Course:
         return is_before and not reach.is_anchored and self._is_young
 
     def _is_impossible(self, sends: _Reach, position: int, size: int) -> bool:
-        """Return whether an end cannot send these bytes, judged by its last known number."""
+        """Return whether an end cannot have sent these bytes, judging by its last known number."""
         if not sends.is_seen:
             return self.is_reset and position > sends.high
         if position < sends.low:
@@ -272,10 +273,10 @@ class Course:
 
 
 NOTED_FRAMES: Final = 512
-"""The largest number of a connection's frames that are remembered, both directions together."""
+"""The largest number of a connection's frames that are remembered, for both directions together."""
 
 _CORRELATION_ID = struct.Struct(">i")
-_IN_RESPONSE_HEAD = 4  # This offset is counted from the end of the length prefix.
+_IN_RESPONSE_HEAD = 4  # Counted from the end of the length prefix.
 _IDS_APART = 1000
 
 
@@ -300,21 +301,21 @@ class PendingRequests:
             self.note_ids([(is_request, _CORRELATION_ID.unpack_from(payload, start)[0])])
 
     def note_ids(self, frames: Iterable[tuple[bool, int]]) -> None:
-        """Record several frames in order. Each has a flag for requests, and a correlation id."""
+        """Record several frames in order, each with a flag for requests and a correlation id."""
         self._known = None
         for frame in frames:
             self._any_request = self._any_request or frame[0]
             self._noted.append(frame)
 
     def expects(self, head: bytes) -> bool:
-        """Return whether a request waits for the response frame that begins with ``head``."""
+        """Return whether a request is waiting for the response frame that begins with ``head``."""
         return self._in_flight().first(_id_in(head)) is not None
 
     def follows(self, head: bytes) -> bool:
-        """Return whether the response may answer a request from before the first request seen.
+        """Return whether the response may answer a request sent before the first request seen.
 
-        Clients count correlation ids upwards, so the id of such a response is a little lower. If no
-        request was seen at all, any id is possible.
+        Clients increase the correlation id with each request, so the id of such a response is a
+        little lower. If no request was seen at all, any id is possible.
         """
         if not self._any_request:
             return True
@@ -339,16 +340,19 @@ def _id_in(head: bytes) -> int:
 
 BEGINNING_US: Final = 1_000_000
 BEGINNING_BYTES: Final = 1024 * 1024
-"""A connection's first segments wait for its handshake for at most this time and this many bytes.
+"""A connection's first segments wait for its handshake for at most this time, and up to this many
+bytes.
 """
 
 MOST_HELD_BACK: Final = 1024
 MOST_HELD_BACK_BYTES: Final = 1024 * 1024
-"""Responses wait for a request with a gap until more than this many bytes of responses wait."""
+"""Responses wait for a request with a gap, until more than this many bytes of responses are
+waiting.
+"""
 
 
 class FirstSegments:
-    """A connection's first segments, which may come before the handshake in a capture."""
+    """A connection's first segments, which may precede the handshake in a capture."""
 
     def __init__(self) -> None:
         self._segments: list[Segment] = []
@@ -359,7 +363,7 @@ class FirstSegments:
         self._segments.append(segment)
         self._bytes += len(segment.payload)
         if segment.begins is not None or (segment.flags & SYN and segment.flags & ACK):
-            # flexwire's own captures continue a connection, or they mark where both streams begin.
+            # flexwire's own captures continue a connection, or mark where both streams begin.
             return True
         span_us = abs(segment.timestamp_us - self._segments[0].timestamp_us)
         is_full = len(self._segments) >= REORDER_SEGMENTS or self._bytes >= BEGINNING_BYTES
@@ -371,7 +375,7 @@ class FirstSegments:
 
 
 class DelayedResponses:
-    """Responses that wait until the requests before them are returned."""
+    """Responses that wait until the requests before them have been returned."""
 
     def __init__(self) -> None:
         self._frames: list[CapturedFrame] = []

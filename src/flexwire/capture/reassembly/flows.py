@@ -1,10 +1,11 @@
-"""Convert segments to frames, for all connections of a capture together.
+"""Convert segments to frames, for all connections of a capture at once.
 
 Each connection key has a `FrameAssembler`, which processes the beginning of a connection and every
-unusual segment. While segments follow one another, the assembler hands the connection to the
+unusual segment. As long as segments follow one another, the assembler hands the connection to the
 kernels. The kernels process the segments of all connections in one call, and stop before any
-segment that they cannot process with certainty. The frames are therefore equal to those of the
-assemblers alone. Only the assemblers are pickled at a cut, because they hold the whole state.
+segment that they cannot process with certainty. The frames are therefore the same as if assemblers
+had processed every segment. Only the assemblers are pickled at a cut, because they hold the whole
+state.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ _FRAME = np.dtype(
         )
     ]
 )
-# The columns of segments, with the types that the kernels require.
+# The columns of segments, with the types that the kernels expect.
 _COLUMNS = {
     "timestamp_us": np.int64,
     "sequence": np.int64,
@@ -89,7 +90,7 @@ _COLUMNS = {
 
 
 class _FramingWords(ctypes.Structure):
-    """A chunk of segments for the kernels: its columns, and the memory for the output."""
+    """A chunk of segments for the kernels: its columns, and the memory for output."""
 
     _fields_ = tuple(
         (name, ctypes.c_int64)
@@ -109,8 +110,8 @@ _PART_BEFORE_LENT = 8
 class Flows:
     """Convert the segments of a capture, chunk by chunk, to the frames of all connections.
 
-    ``brokers``, ``limit`` and ``endless`` are arguments of `FrameAssembler`. The object can be
-    pickled between two chunks and continued elsewhere.
+    ``brokers``, ``limit`` and ``endless`` are passed to `FrameAssembler`. The object can be pickled
+    between two chunks, and then continues elsewhere.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class Flows:
         # After an unusual segment, this many bytes of its key go to the assembler before the
         # kernels get the connection again.
         self._rests: dict[str, int] = {}
-        self.files: dict[str, str] = {}  # The file in which each key was last seen.
+        self.files: dict[str, str] = {}  # The file in which each key was seen last.
 
     def __getstate__(self) -> dict[str, Any]:
         self._take_all_back()
@@ -145,18 +146,18 @@ class Flows:
     def push(self, segments: SegmentColumns, *, in_order: bool = False) -> FrameColumns:
         """Process the segments of a chunk. Return the frames that are now complete, and any errors.
 
-        With ``in_order``, the rows have the order in which their frames ended. Otherwise only the
-        rows of each connection have this order, and kernels may return one connection after
-        another. For small messages, such rows make files a quarter smaller, and they need no
-        sorting.
+        With ``in_order``, the rows are in the order in which their frames ended. Otherwise only the
+        rows of the same connection are in this order, and kernels may return one connection after
+        another. With small messages, rows in such an order make files a quarter smaller, and they
+        do not have to be sorted.
         """
         # This number is the same for all shares, so that the kernels get a connection at the same
-        # time as without shares.
+        # moment as without shares.
         self._chunk_bytes = segments.totals.payload_bytes
         chunk = _ChunkAssembly(self, segments)
         frames = chunk.run(in_order=in_order)
         for key in list(self.fast_path.limited):
-            # The output had room for the frames of the whole chunk.
+            # The output had enough room for the frames of the whole chunk.
             self.take_back(key)
         self.fast_path.carry()
         return frames
@@ -164,7 +165,7 @@ class Flows:
     def finish(self) -> list[FrameColumns]:
         """End the capture.
 
-        Return incomplete frames, grouped by the file in which each frame ended.
+        Return the incomplete frames, grouped by the file in which each frame ended.
         """
         self._take_all_back()
         frames_of: dict[str, list[CapturedFrame]] = {}
@@ -178,10 +179,10 @@ class Flows:
         ]
 
     def pause(self) -> tuple[list[FrameColumns], list[CapturedConnection]]:
-        """Prepare to continue elsewhere, without connections that are over or idle.
+        """Prepare to continue elsewhere, and drop connections that are over or idle.
 
-        Returns the incomplete frames of those connections, grouped by file, and the facts about all
-        other connections since the last pause.
+        Returns the incomplete frames of the dropped connections, grouped by file, and the facts
+        gathered about all other connections since the last pause.
         """
         self._take_all_back()
         over = keys_over({key: one.activity() for key, one in self._assemblers.items()})
@@ -210,7 +211,7 @@ class Flows:
         return {key: one.activity().last_us for key, one in self.assemblers().items()}
 
     def open_names(self) -> list[str]:
-        """Return the names of the open connections whose names are known."""
+        """Return the names of the open connections that have a known name."""
         return [name for one in self.assemblers().values() for name in one.open_names()]
 
     def ended(self) -> list[CapturedConnection]:
@@ -223,7 +224,7 @@ class Flows:
         self._ended += assembler.ended()
 
     def number(self, connection: str) -> int:
-        """Return the place of a connection in ``connections``. A new connection is appended."""
+        """Return a connection's index in ``connections``. New connections are appended."""
         number = self._numbers.get(connection)
         if number is None:
             number = self._numbers[connection] = len(self.connections)
@@ -231,7 +232,7 @@ class Flows:
         return number
 
     def assembler(self, key: str) -> FrameAssembler:
-        """Return the assembler of a connection key."""
+        """Return the assembler for a connection key."""
         assembler = self._assemblers.get(key)
         if assembler is None:
             assembler = FrameAssembler(limit=self.limit, brokers=self.brokers, endless=self.endless)
@@ -239,11 +240,11 @@ class Flows:
         return assembler
 
     def has(self, key: str) -> bool:
-        """Return whether segments of a key were processed."""
+        """Return whether any segments with this key were processed."""
         return key in self._assemblers
 
     def only(self, keys: Iterable[str]) -> Flows:
-        """Return the flows for a part of the capture that has only these keys."""
+        """Return the flows for the part of the capture that contains only these keys."""
         self._take_all_back()
         some = Flows(brokers=self.brokers, limit=self.limit, endless=self.endless)
         for key in keys:
@@ -274,7 +275,7 @@ class Flows:
     def adopt(
         self, key: str, assembler: FrameAssembler, ended: Sequence[CapturedConnection]
     ) -> None:
-        """Continue a key from the state of another object that processed all its segments."""
+        """Continue a key from the state of another object that processed all of its segments."""
         self._assemblers[key] = assembler
         self._ended += ended
 
@@ -294,7 +295,7 @@ class Flows:
         return self.fast_path.add(key, lent, self.number(lent.connection))
 
     def take_back(self, key: str) -> FrameAssembler:
-        """Return the assembler of a key, after the kernels' results are added to it."""
+        """Return the assembler for a key, after adding the kernels' results to it."""
         assembler = self.assembler(key)
         if key in self.fast_path.places:
             taken = self.fast_path.remove(key)
@@ -306,7 +307,7 @@ class Flows:
         return assembler
 
     def rest(self, key: str, size: int) -> None:
-        """Set how many bytes of a key go to the assembler before the kernels get the key again."""
+        """Set how many bytes of a key go to the assembler before the kernels get the key back."""
         rests = self._rests.get(key)
         if rests is not None and rests > size:
             self._rests[key] = rests - size
@@ -319,15 +320,15 @@ class Flows:
 
 
 class _FastPath:
-    """The connections that the kernels process, each stored as a fixed number of words."""
+    """The connections that the kernels process, each stored in a fixed number of words."""
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}
-        # The connections of which only a limited number of bytes may be processed.
+        # The connections of which no more than a limited number of bytes may be processed.
         self.limited: set[str] = set()
         self.connections: NumpyArray = np.zeros(0, _CONNECTION)
         self._free: list[int] = []
-        # The held bytes of incomplete frames, and all other memory to which the words point.
+        # The held bytes of incomplete frames, and all other memory that the words point to.
         self.kept: list[Any] = []
 
     def address(self, place: int) -> int:
@@ -398,7 +399,7 @@ class _FastPath:
         return taken
 
     def carry(self) -> None:
-        """Copy the held bytes into separate memory, so that no chunk's memory stays in use."""
+        """Copy the held bytes to separate memory, so that no chunk's memory stays in use."""
         frames = load_kernel("frames")
         count = len(self.connections)
         if frames is None or not count:
@@ -434,7 +435,7 @@ def _notes(connection: np.void) -> list[tuple[bool, int]]:
 
 @dataclass(slots=True)
 class _ChunkFrames:
-    """Frames of a chunk from kernels and assemblers, each with the segment that completes it."""
+    """Frames of a chunk from kernels and assemblers, each with the segment that completed it."""
 
     rows: list[NumpyArray] = field(default_factory=list)
     outs: list[NumpyArray] = field(default_factory=list)
@@ -476,7 +477,7 @@ class _ChunkAssembly:
         return self._frames(in_order=in_order)
 
     def _files(self, runs: list[tuple[str, int, int]]) -> dict[str, str]:
-        """Return the file of the last segment of each key."""
+        """Return the file that contains the last segment of each key."""
         origins = self._segments.origins
         if origins is None:
             return dict.fromkeys((key for key, _, _ in runs), self._segments.file)
@@ -512,7 +513,7 @@ class _ChunkAssembly:
         return place + 1
 
     def _by_kernels(self, runs: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-        """Have kernels process the segments that they are sure of. Return the other segments."""
+        """Have the kernels process the segments they are sure of, and return the other segments."""
         kernels, words, lent = self._kernels, self._words, self._flows.fast_path
         if not runs or kernels is None:
             return []
@@ -531,7 +532,7 @@ class _ChunkAssembly:
         left = []
         for (key, _, stop), place in zip(runs, table["stop"].tolist(), strict=True):
             if place < stop:
-                # The assembler gets the segment that stopped the kernels.
+                # The segment that stopped the kernels goes to the assembler.
                 left.append((key, self._push(key, place), stop))
         return [span for span in left if span[1] < span[2]]
 

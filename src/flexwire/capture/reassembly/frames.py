@@ -1,4 +1,4 @@
-"""Frames of many connections in arrays: one row per frame, in the order of discovery."""
+"""Frames of many connections in arrays: one row per frame, in the order of their discovery."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def pick_rows(by_row: dict[int, Item], rows: NumpyArray) -> dict[int, Item]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameColumns:
-    """Frames with the fields of `CapturedFrame`. ``connection`` is a place in ``connections``.
+    """Frames with the fields of `CapturedFrame`. ``connection`` is an index into ``connections``.
 
     ``connection`` is int32, ``is_response`` bool, and ``index``, ``time_us``, ``first_us``,
-    ``size``, ``start`` and ``stop`` are int64. The payload of a row is ``data[start:stop]``, as
-    uint8. ``error`` contains the rows with an error, and ``unplaced`` contains the rows that are
-    not placed. ``file`` is the capture file of these frames. If they come from several files,
-    ``origins`` contains the files.
+    ``size``, ``start`` and ``stop`` are int64. The payload of a row is ``data[start:stop]``, and
+    ``data`` contains uint8. ``error`` contains the rows with an error, and ``unplaced`` contains
+    the rows that are not placed. ``file`` is the capture file that contains these frames. If the
+    frames come from several files, ``origins`` contains the files.
     """
 
     connection: NumpyArray
@@ -66,7 +66,7 @@ class FrameColumns:
         return self.data[self.start[row] : self.stop[row]].tobytes()
 
     def frame(self, row: int) -> CapturedFrame:
-        """Return the frame of a row as an object."""
+        """Return the frame in a row as an object."""
         return CapturedFrame(
             connection=self.connections[self.connection[row]],
             direction="response" if self.is_response[row] else "request",

@@ -1,25 +1,25 @@
-"""Cut one direction of a connection into frames, and find frames again after damage.
+"""Split one direction of a connection into frames, and resume after damaged bytes.
 
-A frame begins where the frame before it ends, so one lost length hides all later frames. After
-lost bytes, pieces are held, and the caller's guess decides whether a frame begins at a piece.
+A frame begins where the frame before it ends, so one lost length hides all later frames. After lost
+bytes, pieces are held, and a guess by the caller decides whether a frame begins at a piece.
 
-Frames have no mark at their start, so the caller can only guess. It is needed only where a capture
-begins within a connection or lacks the length of a frame, and it is tried only for bytes at the
-start of a segment. The guess can be wrong in these ways:
+Frames have no marker at their start, so the caller can only guess. The guess is needed only where a
+capture begins within a connection or lacks the length of a frame, and it is made only for bytes at
+the start of a segment. The guess can be wrong in these ways:
 
 - A frame that begins in the middle of a segment is not found. The next frame that begins with a
   segment is found.
-- Other bytes are taken for a request if they have its api key, version and client id by chance
-  (about one segment of random bytes in 10¹¹). They are taken for an expected response if they begin
-  with a length and the expected correlation id (one in 10¹⁰ for each expected response). They are
-  taken for another response if a second response follows at the place that their length gives (one
-  in 10¹²). Bytes that are not random, especially arrays of small integers, are mistaken for frames
-  more often. After such a mistake, the frames up to the end of the invalid length are lost, and
-  bytes that are not a frame are returned in their place.
+- Other bytes are mistaken for a request if they contain its api key, version and client id by
+  chance (about one segment of random bytes in 10¹¹). They are mistaken for an expected response if
+  they begin with a length and the expected correlation id (one in 10¹⁰ for each expected response).
+  They are mistaken for another response if a second response follows at the place that their length
+  indicates (one in 10¹²). Bytes that are not random, especially arrays of small integers, are
+  mistaken for frames more often. After such a mistake, the frames up to the end of the invalid
+  length are lost, and bytes that do not form a frame are returned instead.
 - The response to a request from before the capture is not found if it is longer than 16 MiB, if the
   capture ends within it, or if the client does not count its correlation ids upwards.
 
-The module also contains the messages about bytes that do not decode as Kafka.
+The module also contains the messages about bytes that cannot be decoded as Kafka.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ HEAD_BYTES = 32
 """The number of bytes at the start of each direction that are examined."""
 
 _HTTP_METHODS = b"GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|CONNECT|TRACE"
-# The first bytes of a stream in each protocol, from either end (RFC 8446, 9110, 9113, 4253, 5321;
-# the manuals of PostgreSQL, MySQL, MongoDB, ZooKeeper and AMQP). The first match is reported.
+# The first bytes of a stream in each protocol, sent by either end (RFC 8446, 9110, 9113, 4253,
+# 5321; the manuals of PostgreSQL, MySQL, MongoDB, ZooKeeper and AMQP). The first match is reported.
 _BEGINNINGS = [
     ("TLS", rb"[\x14-\x17]\x03[\x00-\x04]"),
     ("HTTP", rb"(?:%s) |HTTP/[12]|PRI \* HTTP/2" % _HTTP_METHODS),
@@ -57,16 +57,16 @@ _BEGINNINGS = [
     ("AMQP", rb"AMQP"),
     ("SMTP or FTP", rb"220[ -]|EHLO |HELO "),
     ("Redis", rb"\*\d+\r\n\$\d"),
-    # A startup packet of protocol 3, or a request for TLS, for GSSAPI, or for a cancellation.
+    # A startup packet of protocol 3, or a request for TLS, for GSSAPI, or for cancellation.
     ("PostgreSQL", rb"\x00\x00..(?:\x00\x03\x00[\x00-\x02][a-z_]|\x04\xd2\x16[\x2e-\x30])"),
     ("MySQL", rb"..\x00\x00\x0a\d+\.\d+\.\d"),
-    # The header of this message ends with the number of OP_MSG or OP_QUERY.
+    # This message's header ends with the number of OP_MSG or OP_QUERY.
     ("MongoDB", rb"...\x00.{8}(?:\xdd\x07|\xd4\x07)\x00\x00"),
-    # A request for a session: version 0, zxid, timeout, session id, and 16 bytes of a password.
+    # A session request: version 0, zxid, timeout, session id, and a 16-byte password.
     ("ZooKeeper", rb"\x00\x00\x00[\x2c\x2d]\x00{4}.{8}\x00"),
     ("zeros", rb"\x00{8}"),
 ]
-# A TLS record: its type and version, and the length of its content (RFC 8446, section 5).
+# A TLS record: its type, its version, and the length of its content (RFC 8446, section 5).
 _TLS_RECORD = re.compile(rb"[\x14-\x17]\x03[\x00-\x04](..)", re.DOTALL)
 TLS_HEAD_BYTES, TLS_FIRST_TYPE, TLS_LAST_TYPE, TLS_MAJOR, TLS_NEWEST = 5, 0x14, 0x17, 3, 4
 _LONGEST_TLS = (1 << 14) + 2048
@@ -75,7 +75,7 @@ _SHORTEST_TEXT = 8
 
 
 def looks_like(*heads: bytes) -> str | None:
-    """Return the protocol of the first byte string whose protocol is known.
+    """Return the protocol of the first byte string that can be recognized.
 
     >>> looks_like(b"", bytes.fromhex("160303007a"))
     'TLS'
@@ -114,28 +114,31 @@ _RESPONSE_HEAD = struct.Struct(">ii")
 _LENGTH = struct.Struct(">i")
 
 SHORTEST_HEAD = REQUEST_HEAD
-"""The number of bytes up to and including the correlation id of a request, with the length prefix.
+"""The number of bytes in a request up to the end of its correlation id, including the length
+prefix.
 """
 
 RESPONSE_HEAD_BYTES = RESPONSE_HEAD
-"""The number of bytes with the length and the correlation id of a response."""
+"""The number of bytes in a response that contain its length and correlation id."""
 
 _SHORTEST_RESPONSE = RESPONSE_HEAD - PREFIX_LENGTH
 LIKELY_LENGTH = 16 * 1024 * 1024
-"""The largest length of a response to an unknown request. The bytes of such a response are held."""
+"""The largest accepted length of a response to an unknown request. The bytes of such a response
+have to be held.
+"""
 
-# A Java client counts its requests to all brokers with one counter.
+# A Java client numbers its requests to all brokers with a single counter.
 _IDS_APART = 100
 _CLIENT_ID_SAMPLE = 48
 
 REQUEST_HEAD_BYTES = _HEAD.size + _CLIENT_ID_LENGTH.size + _CLIENT_ID_SAMPLE
-"""This many bytes are enough to decide whether a request begins with them."""
+"""This many bytes are enough to decide whether they begin with a request."""
 
 
 def looks_like_request(head: bytes, limit: int) -> bool | None:
     """Return whether a frame that begins with ``head`` is a request of a released version.
 
-    ``head`` begins with the length prefix. None means that there are too few bytes to tell.
+    ``head`` begins with the length prefix. None means that there are too few bytes to decide.
     `REQUEST_HEAD_BYTES` are always enough.
     """
     if len(head) < _HEAD.size:
@@ -163,16 +166,16 @@ def _client_id_follows(head: bytes, rest: int) -> bool | None:
     sample = max(0, min(length, _CLIENT_ID_SAMPLE))
     if len(head) < start + sample:
         return None
-    # A client id is text, so control characters are evidence against it.
+    # A client id is text, so control characters indicate that this is not one.
     return min(head[start : start + sample], default=ord(" ")) >= ord(" ")
 
 
 def looks_like_response(head: bytes, limit: int) -> bool | None:
     """Return whether ``head`` begins with the length and correlation id of a response.
 
-    None means that there are too few bytes to tell. `RESPONSE_HEAD_BYTES` are always enough. Many
-    other bytes match too, so more evidence is needed: a request that expects the response, or the
-    bytes after it.
+    None means that there are too few bytes to decide. `RESPONSE_HEAD_BYTES` are always enough. Many
+    other bytes also match, so more evidence is needed: a request that expects the response, or the
+    bytes that follow.
     """
     if len(head) < _RESPONSE_HEAD.size:
         return None
@@ -183,7 +186,7 @@ def looks_like_response(head: bytes, limit: int) -> bool | None:
 def looks_like_responses(head: bytes, limit: int) -> bool | None:
     """Return whether each length leads to another response until ``head`` ends.
 
-    None means that there are too few bytes to tell.
+    None means that there are too few bytes to decide.
     """
     if len(head) < _RESPONSE_HEAD.size:
         return None
@@ -196,12 +199,12 @@ def looks_like_responses(head: bytes, limit: int) -> bool | None:
 
 
 def leads_to_a_response(peek: Callable[[int, int], bytes], size: int) -> bool | None:
-    """Return whether ``size`` bytes begin with a response, judged by the bytes after its end.
+    """Return whether ``size`` bytes begin with a response, judging by the bytes after its end.
 
-    The next response must begin there, with a correlation id that is a little higher, because
-    clients count the ids upwards. Without a next response, the bytes must end exactly there,
-    because segments often end with a frame. None means that there are too few bytes to tell.
-    ``peek(start, count)`` returns some of the bytes.
+    The next response must begin there, with a slightly higher correlation id, because clients
+    increase the id with each request. If there is no next response, the bytes must end exactly
+    there, because segments often end with a frame. None means that there are too few bytes to
+    decide. ``peek(start, count)`` returns some of the bytes.
     """
     length, correlation_id = _RESPONSE_HEAD.unpack(peek(0, _RESPONSE_HEAD.size))
     if not _SHORTEST_RESPONSE <= length <= LIKELY_LENGTH:
@@ -220,14 +223,15 @@ def leads_to_a_response(peek: Callable[[int, int], bytes], size: int) -> bool | 
 def possible_correlation_ids(head: bytes) -> tuple[int, int]:
     """Return the correlation ids in ``head``, read as a request and as a response.
 
-    ``head`` has at least `SHORTEST_HEAD` bytes.
+    ``head`` must contain at least `SHORTEST_HEAD` bytes.
     """
     return _HEAD.unpack_from(head)[3], _RESPONSE_HEAD.unpack_from(head)[1]
 
 
 CAPTURED_FRAME_LIMIT = 256 * 1024 * 1024
-"""The longest payload that is accepted for a frame in a capture. By default, brokers accept 100
-MiB."""
+"""The length of the longest payload that is accepted for a frame in a capture. By default, brokers
+accept payloads of up to 100 MiB.
+"""
 DEFAULT_FRAME_LIMIT = CAPTURED_FRAME_LIMIT
 """The old name of `CAPTURED_FRAME_LIMIT`, until the next release."""
 
@@ -238,9 +242,9 @@ SURELY_TLS = 4
 class FramedBytes(NamedTuple):
     """A frame, or other bytes with the reason. ``size`` is the number of these bytes on the wire.
 
-    If ``is_placed``, the start of the frame is known, and ``payload`` begins with its header.
-    ``lost`` is the number of bytes of the frame that are missing from the capture. ``first_us``
-    and ``timestamp_us`` are the times of the first and the last captured byte.
+    If ``is_placed`` is true, the start of the frame is known, and ``payload`` begins with its
+    header. ``lost`` is the number of bytes of the frame that are missing from the capture.
+    ``first_us`` and ``timestamp_us`` are the times of the first and the last captured byte.
     """
 
     first_us: int
@@ -253,7 +257,7 @@ class FramedBytes(NamedTuple):
 
 
 class PieceBuffer:
-    """Consecutive pieces of a stream without a gap, whose bytes can be read together."""
+    """Consecutive pieces of a stream, without gaps, whose bytes can be read together."""
 
     def __init__(self) -> None:
         self.pieces: list[StreamPiece] = []
@@ -265,7 +269,7 @@ class PieceBuffer:
 
     def peek(self, start: int, count: int) -> bytes:
         """Return ``count`` bytes that begin at ``start``, or fewer if there are no more."""
-        # If all pieces were joined at every read, the time would grow with the square of their
+        # If all pieces were joined at every read, the time would grow quadratically with their
         # size.
         if not self.pieces:
             return b""
@@ -283,13 +287,13 @@ class PieceBuffer:
 
 
 class Framer:
-    """Cut the pieces of one stream into frames.
+    """Split the pieces of one stream into frames.
 
-    Every byte of the stream counts in the ``size`` of exactly one `FramedBytes`. After an
-    impossible length, or a gap that hides the next length, frames begin again with the first piece
-    that begins a frame. Either the capture marks this piece, or ``begins`` returns true for the
-    piece. ``begins`` gets the bytes that begin with the piece, and returns None if these bytes are
-    too few to decide.
+    Every byte of the stream counts in the ``size`` of exactly one `FramedBytes`. After an invalid
+    length, or a gap that hides the next length, frames resume at the first piece that begins a
+    frame. Such a piece is marked in the capture, or ``begins`` returns true for it. ``begins``
+    receives the bytes that start with the piece, and returns None if there are too few bytes to
+    decide.
     """
 
     def __init__(
@@ -334,32 +338,32 @@ class Framer:
 
     @property
     def is_within(self) -> bool:
-        """True if the held bytes are part of a frame whose end is known."""
+        """True if the held bytes belong to a frame whose end is known."""
         return self._length is not None
 
     @property
     def is_framing(self) -> bool:
-        """True if it is known where frames begin, and no byte of the current frame is lost."""
+        """True if it is known where frames begin and no byte of the current frame is lost."""
         return self._why is None and not self._lost
 
     def held(self) -> tuple[bytes, int, int]:
-        """Return the held bytes of an incomplete frame, and its first and last time."""
+        """Return the held bytes of an incomplete frame, and the frame's first and last time."""
         return bytes(self._buffer), self._first_us, self._last_us
 
     def _reset(self) -> None:
-        # If frames are known: the bytes of the current frame with its prefix, up to the first lost
-        # byte. If a frame is being searched for: a sample of the skipped bytes.
+        # If it is known where frames begin: the bytes of the current frame with its prefix, up to
+        # the first lost byte. During a search for a frame: a sample of the skipped bytes.
         self._buffer = bytearray()
         self._seen = 0
         self._lost = 0
-        self._length: int | None = None  # The size includes the length prefix.
+        self._length: int | None = None  # The length includes the length prefix.
         self._first_us = 0
         self._last_us = 0
         self._candidates = PieceBuffer()
 
     @property
     def is_seeking(self) -> bool:
-        """True if it is unknown where frames begin, and no bytes are held to decide this."""
+        """True if it is unknown where frames begin, and no bytes are held to find out."""
         return self._why is not None and not self._candidates.pieces
 
     @property
@@ -373,7 +377,7 @@ class Framer:
         return len(self._buffer) >= SAMPLE_BYTES
 
     def pass_over(self, went: SideResult) -> None:
-        """Continue after bytes in which another object found no start of a frame.
+        """Continue after bytes in which another object found no frame.
 
         No bytes are kept.
         """
@@ -383,7 +387,7 @@ class Framer:
             self._last_us = max(self._last_us, went.last_us)
 
     def seek(self) -> None:
-        """Continue, as a new framer, another framer's search for a frame, without held bytes."""
+        """Continue another framer's search for a frame in this new framer, without held bytes."""
         self._why, self._seen, self._buffer = "", 1, bytearray(SAMPLE_BYTES)
 
     def skip(self, went: SideResult) -> None:
@@ -407,12 +411,12 @@ class Framer:
             self._frame(piece.data, piece.timestamp_us)
 
     def _note_lost(self, piece: StreamPiece) -> None:
-        """Record the time of lost bytes, if a packet shows it or no other time is known."""
+        """Record the time of lost bytes, if a packet shows the time or no other time is known."""
         if piece.seen or not self._seen:
             self._note_time(piece.timestamp_us)
 
     def _note_time(self, timestamp_us: int) -> None:
-        # If bytes are out of order, an early part of the frame may have arrived late.
+        # If bytes arrive out of order, an early part of the frame may arrive late.
         if self._seen:
             self._first_us = min(self._first_us, timestamp_us)
             self._last_us = max(self._last_us, timestamp_us)
@@ -443,7 +447,7 @@ class Framer:
 
     def _whole_frames(self, data: bytes, timestamp_us: int) -> int:
         """Return the complete frames at the start of ``data``, and the place where they end."""
-        # Most frames are complete, and no copy is needed to join their parts.
+        # Most frames are complete, so no copy is needed to join their parts.
         position = 0
         if self._seen:
             return position
@@ -487,7 +491,7 @@ class Framer:
         lost = piece.lost
         self._note_lost(piece)
         if self._length is not None:
-            # The length shows where the next frame begins, if that is after the gap.
+            # If the next frame begins after the gap, the length shows where.
             inside = min(lost, self._length - self._seen)
             self._lost += inside
             self._seen += inside
@@ -521,7 +525,7 @@ class Framer:
     def _decide(self, *, final: bool) -> None:
         """Continue with the first candidate that begins a frame.
 
-        ``final`` means that no bytes follow.
+        ``final`` means that no more bytes follow.
         """
         while self._candidates.pieces:
             verdict = self._begins(self._candidates)

@@ -1,4 +1,4 @@
-"""Decide which connections are forgotten: those that are over, idle, or beyond a limit."""
+"""Decide which connections to forget: those that are over, idle, or beyond a limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IDLE_US: Final = 86_400_000_000
 """A connection that was not closed is forgotten one day after its last segment."""
 MOST_PAUSED: Final = 100_000
 """The largest number of endpoint pairs that continue when a capture pauses. The most recently used
-pairs continue.
+pairs are kept.
 """
 
 
@@ -24,7 +24,7 @@ def keys_over(activities: Mapping[str, KeyActivity]) -> set[str]:
     if not activities:
         return set()
     times = sorted(activity.last_us for activity in activities.values())
-    # The median is used, because a single time may be damaged.
+    # The median is used because a single time may be damaged.
     now_us, least_us = times[len(times) // 2], times[-MOST_PAUSED:][0]
     return {
         key

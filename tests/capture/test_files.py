@@ -224,7 +224,7 @@ HUGE = struct.pack("<I", 0xFFFFFFFC)
     [
         (struct.pack("<II", 6, 0), "length of a block is invalid: 0"),
         (struct.pack("<II", 6, 13), "length of a block is invalid: 13"),
-        (struct.pack("<I", 6) + HUGE + bytes(50), "block is above the limit: 4294967292"),
+        (struct.pack("<I", 6) + HUGE + bytes(50), "block length exceeds the limit: 4294967292"),
         # An unknown block may be long and is skipped. Here, the file is too short for the block.
         (struct.pack("<I", 99) + HUGE + bytes(50), "of 4294967280 bytes"),
         (struct.pack("<II", 6, MAX_BLOCK_BYTES) + bytes(50), "of 16777204 bytes"),
@@ -273,7 +273,7 @@ def test_a_pcap_length_that_is_damage_ends_the_file(tmp_path: Path) -> None:
     data = pcap(PACKETS) + struct.pack("<IIII", 0, 0, MAX_BLOCK_BYTES + 1, 60)
     last = read(tmp_path, data)[-1]
     assert isinstance(last, UnreadableBytes)
-    assert "the length of a packet is above the limit: 16777217" in last.reason
+    assert "the packet length exceeds the limit: 16777217" in last.reason
 
 
 @settings(suppress_health_check=[*TIMED, HealthCheck.function_scoped_fixture])

@@ -149,7 +149,7 @@ def test_gzip_is_seen_by_its_bytes_and_one_that_ends_early_says_so(tmp_path: Pat
     path.write_bytes(packed[: len(packed) // 2])
     *some, last = read(path)
     assert some
-    assert last == BadLine("the gzip'd file ends early or is damaged")
+    assert last == BadLine("the gzip file ends early or is damaged")
 
 
 def test_files_are_known_by_what_is_in_them(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_of_a_line_that_is_cut_anywhere_the_header_is_kept_or_it_is_counted(
     for at in range(0, len(text), 41):
         found = read(written(tmp_path / "log", b"[x] Completed request:", text[:at]))
         # The previous line has no time.
-        assert found[0] == BadLine("the line has no time")
+        assert found[0] == BadLine("the line contains no time")
         if b"Completed request:" not in text[:at]:
             assert len(found) == 1
         elif at < after_header - 1:

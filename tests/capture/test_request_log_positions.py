@@ -244,7 +244,7 @@ def test_a_gzip_file_that_ends_early_is_told(tmp_path: Path) -> None:
     path.write_bytes(packed[: len(packed) // 2])
     reader = Reader(tmp_path)
     told, left = reader.read().notes
-    assert told == f"{path}: the gzip'd file ends early or is damaged."
+    assert told == f"{path}: the gzip file ends early or is damaged."
     assert left.startswith(f"The last line of {path}")
     assert 0 < len(reader.found) < len(lines)
     path.write_bytes(packed)

@@ -448,7 +448,7 @@ def test_a_key_log_is_read_line_by_line_and_never_shown(tmp_path: Path) -> None:
     assert "\\xcd" not in repr(log)
     path = tmp_path / "no.log"
     path.write_bytes(b"\x00\x01 what\nis this\n")
-    with pytest.raises(CaptureError, match="expected lines of a key log"):
+    with pytest.raises(CaptureError, match="expected key log lines"):
         log.add_file(path)
     with pytest.raises(CaptureError, match="cannot read the key log"):
         log.add_file(tmp_path)

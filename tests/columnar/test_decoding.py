@@ -157,7 +157,7 @@ def test_a_version_that_is_none_is_an_error_of_its_rows() -> None:
     reasons = [error and error["reason"] for error in found.errors.to_pylist()]
     assert reasons[0] is None
     assert reasons[1] == "MetadataResponse has no version 99; released are 0-13"
-    assert reasons[2] == "no version is given"
+    assert reasons[2] == "no version was given"
     assert reasons[3] is None
     with pytest.raises(UnknownMessageError, match="no version 99"):
         decode_messages("MetadataResponse", data, 99)

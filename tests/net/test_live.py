@@ -217,7 +217,7 @@ def test_a_path_that_is_too_long_is_an_error_of_the_tap(tmp_path: Path) -> None:
         (bytes.fromhex("0a0d0d0a1c0000004d3c2b1a01000000ffffffffffffffff1c000000") + b"\6\0\0\0"
          + (1 << 30).to_bytes(4, "little") + bytes(17 << 20), "a block is larger than"),
         (bytes.fromhex("0a0d0d0a1c0000004d3c2b1a01000000ffffffffffffffff1c000000")
-         + b"\6\0\0\0\5\0\0\0abcd", "the length of a block is invalid: 5"),
+         + b"\6\0\0\0\5\0\0\0abcd", "invalid block length: 5"),
         (b"", "the tap closed the connection"),
     ],
 )  # fmt: skip

@@ -99,7 +99,7 @@ def test_options_choose_frames() -> None:
     ("given", "reason"),
     [
         ({"rows": "frame"}, "rows: expected one of frames"),
-        ({"rows": "messages"}, "message: expected a message name for rows of messages"),
+        ({"rows": "messages"}, 'message: expected a message name if rows is "messages"'),
         ({"rows": "connections", "client_ids": ["a"]}, "client_ids filters only frames"),
         ({"topics": ["a"]}, "topics filters only records, not frames"),
         ({"rows": "packets", "since": datetime(2026, 1, 1, tzinfo=UTC)}, "since filters only"),

@@ -124,7 +124,7 @@ def parse_jaas(text: str, mechanism: str) -> Login:
         raise _refuse("expected one login module, got several")
     words = tokens[:-1]
     if len(words) < 2 or words[1][1].upper() not in _FLAGS:  # noqa: PLR2004 - these words are the class and the flag
-        raise _refuse("expected the class of a login module and 'required'")
+        raise _refuse("expected a login module class and 'required'")
     module = words[0][1].rpartition(".")[2]
     if module not in _MODULES:
         raise _refuse(f"expected PlainLoginModule or ScramLoginModule, got {module}")

@@ -94,7 +94,7 @@ class ScramClient:
         server_text = _text(server_final)
         if server_text.startswith("e="):
             # The answer from this mechanism may quote the token.
-            raise LoginError("SCRAM: the broker refuses the proof")
+            raise LoginError("SCRAM: the broker rejected the proof")
         signature = _base64(_attributes(server_text, "v")["v"], "signature")
         if not self._server_signature or not hmac.compare_digest(signature, self._server_signature):
             raise LoginError(

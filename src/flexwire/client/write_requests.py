@@ -58,7 +58,7 @@ CONDITIONS: Final = {
 
 
 REMARKS: Final = {
-    "Fetch": "with sessionEpoch 0, the request takes one of the broker's 1,000 fetch sessions",
+    "Fetch": "with sessionEpoch 0, the request occupies one of the broker's 1,000 fetch sessions",
     "FindCoordinator": "the first request for a kind of coordinator makes the cluster create that "
     "coordinator's internal topic",
     "GetTelemetrySubscriptions": "the request registers a client instance with the broker",
@@ -79,7 +79,8 @@ def _is_open(acl_filter: Any) -> bool:
 
 
 _JOINS: Final = (
-    "with memberEpoch 0, the request joins the group, which assigns work to the new member"
+    "with memberEpoch 0, the request asks to join the group; the group then assigns work to the "
+    "new member"
 )
 _AS_CONTROLLER: Final = "a broker treats the caller as its controller"
 _AS_BROKER: Final = "the controller treats the caller as the broker in the request"

@@ -89,7 +89,7 @@ def _numbers(versions: Any) -> int | pa.Array | pa.ChunkedArray:
         return _numbers(pa.array(versions))
     if isinstance(versions, int) or not hasattr(versions, "__iter__"):
         return to_version(versions)
-    several = to_list(versions, "versions", "a version, or a version for each row")
+    several = to_list(versions, "versions", "a version, or one version per row")
     # If a list contains itself, Arrow would follow it until the process crashes.
     return pa.array(
         [None if version is None else to_version(version) for version in several], pa.int64()
@@ -110,7 +110,7 @@ def column_names(columns: object) -> tuple[str, ...]:
 def range_of(ends: object, name: str) -> tuple[int | None, int | None]:
     """Return the two ends of a range, each as an int64 or None."""
     if not isinstance(ends, tuple | list) or len(ends) != _ENDS:
-        raise refuse(name, "a pair of the first and last value (None for an open end)", ends)
+        raise refuse(name, "a pair of first and last values (None for no limit)", ends)
     low, high = (None if end is None else to_int(end, name) for end in ends)
     return low, high
 

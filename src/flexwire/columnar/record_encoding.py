@@ -109,7 +109,7 @@ def encode_record_pieces(
     if not isinstance(rows, pa.RecordBatch | pa.Table):
         raise refuse("rows", "an Arrow RecordBatch or Table", rows)
     if records_per_batch < 1:
-        raise EncodeError(f"a batch must have at least one record, got {records_per_batch}")
+        raise EncodeError(f"a batch must contain at least one record, got {records_per_batch}")
     attributes = pack_attributes(RECORD_BATCH, compression, timestamp_type, {})
     # A compression level that the codec does not support is refused even if there are no rows.
     level = checked_level(compression_of(attributes), level)

@@ -219,7 +219,7 @@ class MessageRows(ABC):
     def _checked_version(self, version: int | None) -> int:
         """Return a version if the message has it. Otherwise raise `UnknownMessageError`."""
         if version is None:
-            raise UnknownMessageError("no version is given")
+            raise UnknownMessageError("no version was given")
         self.served.schema(version, self.encoding)
         return version
 

@@ -96,7 +96,7 @@ class CaptureScan:
         if self.message is not None:
             catalog().entry(to_text(self.message, "message"))
         if self.rows == MESSAGES and self.message is None:
-            raise refuse("message", "a message name for rows of messages", self.message)
+            raise refuse("message", 'a message name if rows is "messages"', self.message)
         for name, others in _NARROWING.items():
             if getattr(self, name) is not None and self.rows not in others:
                 raise ArgumentError(f"{name} filters only {', '.join(others)}, not {self.rows}")

@@ -244,7 +244,7 @@ class WholeBlocks:
                 return 0
             (captured,) = struct.unpack_from(f"{self.order}8xI", head)
             if captured > MAX_BLOCK_BYTES:
-                return self._damaged(f"the length of a packet is above the limit: {captured}")
+                return self._damaged(f"the packet length exceeds the limit: {captured}")
             return _passed(file, len(head), _RECORD + int(captured))
         return self._block(file.read(_MAGIC), file)
 
@@ -267,10 +267,10 @@ class WholeBlocks:
         if kind == SECTION_MAGIC:
             self.order = BYTE_ORDERS.get(rest[_MAGIC:], "")
             if not self.order:
-                return self._damaged(f"a section's byte order is invalid: {rest[_MAGIC:].hex(' ')}")
+                return self._damaged(f"invalid byte order in a section header: {rest[_MAGIC:].hex(' ')}")
         (length,) = struct.unpack_from(f"{self.order}I", rest)
         if length < BLOCK_FRAME or length % _ALIGNED:
-            return self._damaged(f"the length of a block is invalid: {length}")
+            return self._damaged(f"invalid block length: {length}")
         return _passed(file, BLOCK_FRAME, int(length))
 
     def _damaged(self, reason: str) -> int:

@@ -324,7 +324,7 @@ class PcapRecords:
         while head := source.start(record.size):
             seconds, fraction, captured, original = record.unpack(head)
             if captured > MAX_BLOCK_BYTES:
-                raise DamagedError(f"the length of a packet is above the limit: {captured}", head)
+                raise DamagedError(f"the packet length exceeds the limit: {captured}", head)
             data = source.take(captured)
             timestamp_us = seconds * MILLION + fraction // to_us
             yield CapturedPacket(timestamp_us, linktype, data, original, source.block)
@@ -501,7 +501,7 @@ class PcapngBlocks:
                 continue
             kind, length = section.head.unpack(head)
             if length < BLOCK_FRAME or length % 4:
-                raise DamagedError(f"the length of a block is invalid: {length}", head)
+                raise DamagedError(f"invalid block length: {length}", head)
             takes = self.on_secrets if kind == SECRETS and length <= MAX_BLOCK_BYTES else None
             if takes is not None:
                 takes(source.take(length - BLOCK_FRAME), section.order)
@@ -514,7 +514,7 @@ class PcapngBlocks:
                 yield None
                 continue
             if length > MAX_BLOCK_BYTES:
-                raise DamagedError(f"the length of a block is above the limit: {length}", head)
+                raise DamagedError(f"the block length exceeds the limit: {length}", head)
             body = source.take(length - BLOCK_FRAME)
             _end_block(source, section, length)
             if kind == INTERFACE:
@@ -565,11 +565,11 @@ def resume_blocks(source: ForwardReader, head: Head) -> CaptureBlocks:
 def _start_section(source: ForwardReader, length_bytes: bytes) -> Section:
     magic = source.take(4)
     if magic not in BYTE_ORDERS:
-        raise DamagedError(f"a section's byte order is invalid: {magic.hex(' ')}", magic)
+        raise DamagedError(f"invalid byte order in a section header: {magic.hex(' ')}", magic)
     section = Section(source, SectionHead(BYTE_ORDERS[magic], (), 0))
     (length,) = struct.unpack(f"{section.order}I", length_bytes)
     if length < 28 or length % 4:  # noqa: PLR2004 - the size of the fields in a section header
-        raise DamagedError(f"the length of a section header is invalid: {length}", length_bytes)
+        raise DamagedError(f"invalid section header length: {length}", length_bytes)
     major, _ = struct.unpack(f"{section.order}HH", source.take(4))
     if major != 1:
         raise DamagedError(f"expected pcapng version 1, got version {major}")

@@ -89,7 +89,7 @@ class KeyLog:
             raise CaptureError(reason, source=str(path)) from error
         if not added and self.strange_lines > before:
             raise CaptureError(
-                "expected lines of a key log, such as CLIENT_RANDOM or CLIENT_TRAFFIC_SECRET_0",
+                "expected key log lines, such as CLIENT_RANDOM or CLIENT_TRAFFIC_SECRET_0",
                 source=str(path),
             )
 

@@ -237,12 +237,12 @@ class _Resumption:
         if file.is_enveloped:
             raise CaptureError(
                 "leave out this log, or choose format parquet: its lines are in the envelopes of a "
-                "container log, and tables that grow accept only plain and gzip'd logs",
+                "container log, and tables that grow accept only plain and gzip logs",
                 source=file.source.name,
             )
         look = _look(file, version, self._positions_to_check)
         if look.is_damaged:
-            self._notes.append(f"{look.name}: the gzip'd file ends early or is damaged.")
+            self._notes.append(f"{look.name}: the gzip file ends early or is damaged.")
         if look.end < look.size:
             self._unfinished.append(look.name)
         if look.end:

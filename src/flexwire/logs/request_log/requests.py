@@ -169,10 +169,10 @@ _UNKNOWN: Final = "unknown"
 
 CUT: Final = "the line is cut off, or is not the JSON that a broker writes"
 TOO_LONG: Final = "the line is too long"
-NO_TIME: Final = "the line has no time"
+NO_TIME: Final = "the line contains no time"
 NOT_UTF8: Final = "the line is not UTF-8"
 UNREADABLE: Final = "the line is cut off or damaged before the end of its request's header"
-DAMAGED_GZIP: Final = "the gzip'd file ends early or is damaged"
+DAMAGED_GZIP: Final = "the gzip file ends early or is damaged"
 
 
 class LoggedHeader(msgspec.Struct, rename="camel", gc=False):

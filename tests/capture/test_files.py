@@ -222,8 +222,8 @@ HUGE = struct.pack("<I", 0xFFFFFFFC)
 @pytest.mark.parametrize(
     ("tail", "reason"),
     [
-        (struct.pack("<II", 6, 0), "length of a block is invalid: 0"),
-        (struct.pack("<II", 6, 13), "length of a block is invalid: 13"),
+        (struct.pack("<II", 6, 0), "invalid block length: 0"),
+        (struct.pack("<II", 6, 13), "invalid block length: 13"),
         (struct.pack("<I", 6) + HUGE + bytes(50), "block length exceeds the limit: 4294967292"),
         # An unknown block may be long and is skipped. Here, the file is too short for the block.
         (struct.pack("<I", 99) + HUGE + bytes(50), "of 4294967280 bytes"),

@@ -267,7 +267,8 @@ class WholeBlocks:
         if kind == SECTION_MAGIC:
             self.order = BYTE_ORDERS.get(rest[_MAGIC:], "")
             if not self.order:
-                return self._damaged(f"invalid byte order in a section header: {rest[_MAGIC:].hex(' ')}")
+                magic = rest[_MAGIC:].hex(" ")
+                return self._damaged(f"invalid byte order in a section header: {magic}")
         (length,) = struct.unpack_from(f"{self.order}I", rest)
         if length < BLOCK_FRAME or length % _ALIGNED:
             return self._damaged(f"invalid block length: {length}")

@@ -1,15 +1,15 @@
-"""Merge capture files that overlap in time: return all segments in one order, chunk by chunk.
+"""Merge capture files that overlap in time: return all segments in a single order, chunk by chunk.
 
-The segments of a file keep their order. The clock of a file is its latest time so far, and files
-are merged by these clocks. If two clocks are equal, the file whose name sorts first comes first.
-Each file is therefore read one chunk ahead, and the segments that come before the end of every
-chunk are returned. A file is opened when its first segment is needed. If a host begins a new file
-from time to time, one or two of its files are open at the same time.
+The segments of a file keep their order. A file's clock is the latest time read from it so far, and
+files are merged by these clocks. If two clocks are equal, the file whose name sorts first comes
+first. Each file is therefore read one chunk ahead, and the segments that come before the end of
+every chunk are returned. A file is opened when its first segment is needed. If a host begins a new
+file from time to time, only one or two of its files are open at once.
 
-At most `MOST_OPEN` files are open. If more files are needed, the file whose chunk lasts longest is
-closed. The chunk is kept, and the file is opened again at the position where the chunk ends. A
-reader cannot start within a gzip'd file. A gzip'd file is therefore closed last, and is then read
-again from its start.
+At most `MOST_OPEN` files are open. If more files are needed, the file whose chunk reaches furthest
+ahead is closed. Its chunk is kept, and the file is later reopened at the position where the chunk
+ends. Reading cannot start within a gzip-compressed file. Such a file is therefore closed last, and
+is later read again from its start.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 MOST_OPEN: Final = merged_packets.MOST_OPEN
 """The largest number of files that are open at once. Each open file takes about two megabytes."""
 
-# The chunks of all files together have at most this many bytes, however many files there are.
+# The chunks of all files together contain at most this many bytes, however many files there are.
 _CHUNKS_BYTES = merged_packets.MOST_AHEAD
 _MORE_TO_COME = 3
-# Segments are held until they fill this fraction of a chunk.
+# Segments are collected until they fill this fraction of a chunk.
 _CHUNKS_HELD = 4
 
 
@@ -74,7 +74,7 @@ class FileProgress(NamedTuple):
 
 
 class MergePosition(NamedTuple):
-    """The progress in the segments of files that are read together.
+    """The progress in the segments of files that are merged.
 
     Some of the files are ``under_way``. Of the files that were waiting at the start, ``begun`` have
     begun.
@@ -89,10 +89,10 @@ class MergedReader:
 
     The ``waiting`` files are sorted by their clocks, and then by their names. With the files that
     are ``under_way``, this reader continues where another reader stopped. If ``rows`` is given,
-    this reader ends after this many segments. ``most_skipped`` is the number of bytes in gzip'd
-    files that may be read again in order to continue at a place. ``opener`` gets the number of
-    files that are read together, and returns a function that opens a file. See `SegmentReader` for
-    the rest.
+    this reader stops after that many segments. ``most_skipped`` is the number of bytes in
+    gzip-compressed files that may be read again to continue at a place. ``opener`` is called with
+    the number of files that are read together, and returns a function that opens a file. See
+    `SegmentReader` for the other arguments.
 
     With a ``share``, only the segments of its connections are returned, and ``rows`` must not be
     given. Chunks end at the same places for all shares.
@@ -118,12 +118,12 @@ class MergedReader:
         self._opener = opener
         self._show_credentials = show_credentials
         self._begun = 0
-        # The files that have begun and have not reached their ends.
+        # The files that have begun but have not reached their ends.
         self._files: list[_MergedFile] = []
         self._keys = ConnectionKeys()
-        # For each key, whether the key belongs to the share.
+        # For each key, whether it belongs to the share.
         self._shared: NumpyArray = np.zeros(0, np.bool_)
-        # The scans of finished files remember the flows of these files.
+        # The scans of finished files, which remember the flows of these files.
         self._scans: list[PacketScan] = []
 
     @property
@@ -161,12 +161,12 @@ class MergedReader:
                 merged_file.close(self._scans)
 
     def _items(self) -> Iterator[_SegmentSlice | FileNotes]:
-        """Yield slices of files, step by step, and the notes of finished files."""
+        """Yield slices of files, step by step, and the notes of files that are finished."""
         for place in self._under_way:
             yield from self._begin(place)
         while True:
-            # As soon as all open files have chunks, any of them can be closed so that another file
-            # can be opened.
+            # Once all open files have chunks, any of them can be closed to make room for another
+            # file.
             for merged_file in sorted(self._files, key=lambda merged_file: not merged_file.is_open):
                 if not self._fill(merged_file):
                     self._files.remove(merged_file)
@@ -195,7 +195,7 @@ class MergedReader:
             yield merged_file.notes
 
     def _fill(self, merged_file: _MergedFile) -> bool:
-        """Read a chunk of a file that is opened if necessary.
+        """Read a chunk of a file, and open the file first if necessary.
 
         Return False at the end of the file.
         """
@@ -213,7 +213,7 @@ class MergedReader:
         if last is not None:
             last.close(self._scans)
         among = len(self._files) + 1 + _MORE_TO_COME
-        # The files share the size of a chunk, but each gets at least this many bytes.
+        # The files share the size of a chunk, but each file gets at least this many bytes.
         least = min(bytes_ahead(among, _CHUNKS_BYTES), self._chunk_bytes)
         scan = self._scans.pop() if self._scans else PacketScan(self._keys)
         start = merged_file.open_at()
@@ -278,7 +278,7 @@ class _SegmentSlice(NamedTuple):
         return self._of_rows(self.clocks)
 
     def only(self, keys: NumpyArray) -> _SegmentSlice:
-        """Return the segments of some keys."""
+        """Return the segments with some of the keys."""
         return self._replace(rows=np.flatnonzero(keys[self.column("key")]))
 
     def _of_rows(self, column: NumpyArray) -> NumpyArray:
@@ -286,7 +286,7 @@ class _SegmentSlice(NamedTuple):
         return of_slice if self.rows is None else of_slice[self.rows]
 
     def payloads(self) -> tuple[NumpyArray, NumpyArray]:
-        """Return an array with the payloads, and the place of each payload in the array."""
+        """Return an array that contains the payloads, and each payload's index in the array."""
         at, size = self.column("payload_at"), self.column("payload_size")
         has_any = size > 0
         if not has_any.any():
@@ -310,9 +310,9 @@ class _OpenReader(NamedTuple):
 
 
 class _MergedFile:
-    """A file that is read one chunk ahead of the returned segments.
+    """A file that is read one chunk ahead of the segments that were returned.
 
-    The file is open only while it is read.
+    The file is open only while it is being read.
     """
 
     def __init__(self, place: FileProgress) -> None:
@@ -337,7 +337,7 @@ class _MergedFile:
 
     @property
     def has_chunk(self) -> bool:
-        """True if the file has segments that were not returned yet."""
+        """True if the file has segments that have not been returned yet."""
         return self._chunk is not None
 
     @property
@@ -357,14 +357,14 @@ class _MergedFile:
         if self._chunk is None:
             at, skip, clock = self._after, 0, self._clock
         if at is None:
-            # A reader cannot start within a gzip'd file.
+            # Reading cannot start within a gzip-compressed file.
             return self._start._replace(skip=self._rows + self._row)
         return FileProgress(at, skip, clock)
 
     def open_at(self) -> FilePosition:
         """Return the place at which to open the file.
 
-        A gzip'd file is read again from its start to this place.
+        A gzip-compressed file is read again from its start up to this place.
         """
         if self._after is None:
             self._skip, self._rows, self.skipped = self._rows, 0, 0
@@ -373,26 +373,26 @@ class _MergedFile:
         return self._after
 
     def open(self, reader: SegmentReader, scan: PacketScan) -> None:
-        """Continue with a reader that begins at the place of `open_at`."""
+        """Continue with a reader that starts at the place that `open_at` returned."""
         self._opened = _OpenReader(reader, reader.chunks(), scan)
 
     def close(self, scans: list[PacketScan]) -> None:
         """Stop reading for now.
 
-        The scan of the file is added to ``scans``, and is used for another file.
+        The file's scan is added to ``scans``, so that another file can use it.
         """
         opened, self._opened = self._opened, None
         if opened is None:
             return
         opened.reader.stop()
         for item in opened.items:
-            # The notes contain the counts up to this place.
+            # The notes contain the counts up to this point.
             if isinstance(item, FileNotes):
                 self.notes.add(item)
         scans.append(opened.scan)
 
     def fill(self) -> bool:
-        """Read a chunk with segments that were not returned yet.
+        """Read a chunk that contains segments that have not been returned yet.
 
         Return False at the end of the file.
         """
@@ -414,7 +414,7 @@ class _MergedFile:
         return True
 
     def take(self, limit: QueuedFile) -> _SegmentSlice | None:
-        """Return the segments up to and including a limit."""
+        """Return the segments up to a limit, and including it."""
         chunk, first = self._chunk, self._row
         side: Any = "right" if self.name <= limit.file else "left"
         stop = int(np.searchsorted(self._clocks, limit.first_us, side))
@@ -427,7 +427,7 @@ class _MergedFile:
         return _SegmentSlice(chunk, self._clocks, first, stop, size)
 
     def _pass(self) -> None:
-        """Release the chunk if all its segments were returned."""
+        """Release the chunk if all of its segments have been returned."""
         if self._chunk is not None and self._row == len(self._chunk):
             self._rows += self._row
             if self._after is None:
@@ -464,7 +464,7 @@ def _merged(held: list[_SegmentSlice]) -> SegmentColumns:
 
 
 def _joined(held: list[_SegmentSlice]) -> tuple[NumpyArray, NumpyArray]:
-    """Return the joined bytes of several slices, and the place of each payload in these bytes."""
+    """Return the concatenated bytes of several slices, and each payload's index in these bytes."""
     data, places, base = [], [], 0
     for part in held:
         bytes_of_part, at = part.payloads()

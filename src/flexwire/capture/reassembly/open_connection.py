@@ -1,8 +1,8 @@
-"""One connection in a capture: its streams, its frames, and the counts of both.
+"""One connection in a capture: its streams, its frames, and its counts.
 
-This module combines the steps. Separate modules decide which end is the client, in which order the
-bytes were sent, and where frames begin. This module passes segments from one step to the next, and
-counts the results for the connection.
+This module puts the steps together. Other modules decide which end is the client, in which order
+the bytes were sent, and where frames begin. This module passes segments from one step to the next,
+and counts the results for the connection.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _DirectionState:
 
 
 class _OrderedSide(NamedTuple):
-    """An endpoint whose bytes are in order: a `SideState`, with the framer of the endpoint."""
+    """An endpoint whose bytes are in order: a `SideState`, and the endpoint's framer."""
 
     sequence: int
     framer: Framer
@@ -71,7 +71,7 @@ class _OrderedSide(NamedTuple):
 
 
 class OpenConnection:
-    """One connection of a `FrameAssembler`: its frames, and the facts about it."""
+    """One connection of a `FrameAssembler`: its frames, and the facts about the connection."""
 
     def __init__(
         self, first: Segment, ordinal: int, limit: int, brokers: BrokerEnds, roles: Roles
@@ -92,7 +92,7 @@ class OpenConnection:
             "response": _DirectionState(),
         }
         self._waiting = PendingRequests()
-        # None as soon as the first segments are complete.
+        # None once the first segments are complete.
         self._beginning: FirstSegments | None = FirstSegments()
         self._held_back = DelayedResponses()
 
@@ -139,7 +139,7 @@ class OpenConnection:
         return frames
 
     def cut_requests(self) -> list[CapturedFrame]:
-        """Return the requests that wait for a gap, as if the connection ended now."""
+        """Return the requests that wait for a gap to be filled, as if the connection ended now."""
         half = self._halves["request"]
         if half.framer is None or not self._request_is_cut:
             return []
@@ -162,7 +162,7 @@ class OpenConnection:
 
     @property
     def reads_as_kafka(self) -> bool:
-        """True if the frames so far have shown that the connection is Kafka."""
+        """True if the frames so far show that the connection is Kafka."""
         return self._account.evidence.found is not None
 
     @property
@@ -172,12 +172,12 @@ class OpenConnection:
 
     def hand_off(self, others: Sequence[Course]) -> Handoff | None:
         """Return the state for the fast path, or None: see `FrameAssembler.hand_off`."""
-        # Frames are examined until one of them shows the protocol. The held bytes of a frame are
-        # copied last, because copying them with each segment would be wasted work.
+        # Frames are examined until one of them reveals the protocol. The held bytes of a frame are
+        # copied last, because copying them for each segment would be wasted work.
         if self._client is None or not (self.reads_as_kafka or self._has_no_frames):
             return None
         if self._account.is_paused:
-            # The kernels do not report the time of the first segment.
+            # The kernels do not report when the first segment was captured.
             return None
         request = self._end("request", self._client, others)
         response = self._end("response", self._broker, others)
@@ -194,7 +194,7 @@ class OpenConnection:
     def _end(
         self, direction: Direction, source: str, others: Sequence[Course]
     ) -> _OrderedSide | None:
-        """Return the state of an end that is certainly in order apart from ``others``, or None."""
+        """Return the state of an end that is certainly in order, except for ``others``, or None."""
         half = self._halves[direction]
         stands, follows = half.stream.standing(), self.course.next_of(source)
         if stands is None or stands != follows:
@@ -209,7 +209,7 @@ class OpenConnection:
         else:
             goes_on = framer.is_framing
         room = min((other.room(source, stands) for other in others), default=INT64_MAX)
-        # Repeated bytes may belong to one of the other connections.
+        # If bytes are repeated, they may belong to one of the other connections.
         before = 0 if others else min(half.stream.passed(), self.course.passed(source))
         return _OrderedSide(stands, framer, before, room) if goes_on and room > 0 else None
 
@@ -222,7 +222,7 @@ class OpenConnection:
         return SideState(end.sequence, *held, count, end.before, seeks, end.room)
 
     def _seeks(self, direction: Direction) -> int:
-        """Return which test shows that a payload does not begin a frame."""
+        """Return the test that shows that a payload does not begin a frame."""
         if direction == "request":
             return SEEKS_REQUEST
         if self._waiting.any_request:
@@ -233,7 +233,7 @@ class OpenConnection:
 
     @property
     def _may_answer_earlier(self) -> bool:
-        """True if this may be a response to a request from before the capture."""
+        """True if this may be a response to a request that was sent before the capture."""
         answers = self._halves["response"].framer
         is_known = answers is not None and answers.ever_synchronized
         return not (is_known or self._waiting.any_request or self._is_tls)
@@ -273,7 +273,7 @@ class OpenConnection:
         half.framer.skip(SideResult(0, held, first_us, last_us, 0, 0, 0))
 
     def take_back(self, taken: HandoffResult) -> None:
-        """Add the result of the fast path for the connection that was handed to it."""
+        """Apply the result of the fast path to the connection that was handed to it."""
         if not taken.segments:
             return
         self.last_us = taken.time_us
@@ -399,5 +399,5 @@ class OpenConnection:
             return False
         if not self._waiting.any_request and self._is_tls:
             return False
-        # A capture may begin with responses to requests from before the capture.
+        # A capture may begin with responses to requests that were sent before it.
         return leads_to_a_response(held.peek, held.size)

@@ -1,4 +1,4 @@
-"""One run of the kernel over packets, and the state that is kept from run to run."""
+"""One run of the kernel over packets, and the state that is kept between runs."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from flexwire.errors import CaptureError
 
 
-# The ways in which a run of the kernel can end, in the order of the kernel's enum `Ending`.
+# The ways in which a kernel run can end, in the order of the kernel's enum `Ending`.
 SHORT, REFUSED, FULL, CROWDED = range(4)
-# The kernel's numbers for the conversions of ticks to microseconds, and for the kinds of files.
+# The kernel's numbers for the ways to convert ticks to microseconds, and for the kinds of files.
 _TICKS_REFUSED, _TICKS_DIVIDED, _TICKS_MULTIPLIED, _TICKS_SHIFTED = range(4)
 _PCAP, _PCAPNG = range(2)
-# With more bits, the product of the ticks and a million does not fit into a word.
+# With more bits, the product of the ticks and one million would not fit into a word.
 _MOST_SHIFTED = 40
 # Larger times and offsets are not added. The year 10000 is well below this limit.
 _MOST_US = 1 << 60
@@ -46,7 +46,7 @@ SKIPPED_LINK = SKIPPED_PROTOCOL + (1 << 8)
 SKIPPED = SKIPPED_LINK + (1 << 16)
 
 _NUMBER = ctypes.c_int64
-# The kernel's output for a segment: one value in each column, in the order of the arrays in
+# The kernel's output for a segment: one value in each column, in the same order as the arrays of
 # `SegmentColumns`.
 _COLUMNS = {
     "times": np.int64,
@@ -63,10 +63,11 @@ _COLUMNS = {
 
 
 class ScanWords(ctypes.Structure):
-    """The words of one kernel run over packets, as in `kernels/packets.pyx`.
+    """The words of one kernel run over packets, laid out as in `kernels/packets.pyx`.
 
-    Pointers are addresses. The run goes from ``position`` to ``end``, both counted from ``data``.
-    For every segment the kernel writes a row into each of the columns, and increases ``row``.
+    Pointers are addresses. The run processes the bytes from ``position`` to ``end``, both counted
+    from ``data``. For each segment, the kernel writes a row into the columns and increments
+    ``row``.
     """
 
     _fields_ = tuple(
@@ -88,8 +89,9 @@ INTERFACE_ROW = np.dtype(
         for name in ("linktype", "link", "snaplen", "ticks", "number", "most", "offset_us")
     ]
 )
-"""An interface in the kernel's form. If the times of an interface are not certain, Python objects
-read its packets."""
+"""An interface in the kernel's form. If the times of an interface are uncertain, its packets are
+read by Python objects.
+"""
 
 # The words of a flow. The first word of an IPv4 flow contains both addresses.
 _FLOW = np.dtype([("addresses", np.int64, 4), ("ports", np.int64), ("code", np.int64)])
@@ -117,7 +119,7 @@ class ConnectionKeys:
 
 
 class FlowTable:
-    """The flows of all files that a reader has read."""
+    """The flows of all files that a reader has read so far."""
 
     def __init__(self, run: ScanWords, keys: ConnectionKeys) -> None:
         self._run = run
@@ -132,7 +134,7 @@ class FlowTable:
         self.grow()
 
     def grow(self) -> None:
-        """Make room for twice as many flows. The kernel moves its flows into new slots."""
+        """Make room for twice the number of flows. The kernel moves its flows into new slots."""
         count, run = len(self._rows), self._run
         room = max(2 * count, _FIRST_FLOWS)
         self._rows = np.concatenate([self._rows, np.zeros(room - count, _FLOW)])
@@ -165,8 +167,8 @@ def _ends(flow: np.void) -> tuple[str, str]:
     )
 
 
-# At most this many reasons are counted separately for a file, because a hostile file may produce
-# many reasons.
+# At most this many reasons are counted separately per file, because a hostile file may produce
+# many.
 DIFFERENT_REASONS = 1000
 FURTHER_REASONS = "further reasons"
 
@@ -181,7 +183,7 @@ class UnusedPackets:
     def add(self, reason: str, packets: int, sample: bytes | None = None) -> None:
         """Count packets for a reason.
 
-        If there are too many reasons, a new reason is counted as FURTHER_REASONS.
+        If there are already too many reasons, a new one is counted as FURTHER_REASONS.
         """
         if reason not in self.packets and len(self.packets) >= DIFFERENT_REASONS:
             reason = FURTHER_REASONS
@@ -190,7 +192,7 @@ class UnusedPackets:
         self.packets[reason] = self.packets.get(reason, 0) + packets
 
     def add_all(self, others: UnusedPackets) -> None:
-        """Add the counts of another object, in the order of that object."""
+        """Add the counts of another object, in that object's order."""
         for reason, packets in others.packets.items():
             self.add(reason, packets, others.samples.get(reason))
 
@@ -206,10 +208,10 @@ class UnusedPackets:
 
 @dataclass(slots=True)
 class FileNotes:
-    """Notes about a capture file or a part of it, made while it was read.
+    """Notes that were made about a capture file, or a part of it, while it was read.
 
-    ``packets`` is the number of all packets. ``unreadable`` counts packets and places that should
-    contain a segment, but contain no readable segment. ``skipped`` counts packets with other
+    ``packets`` is the total number of packets. ``unreadable`` counts packets and places that should
+    contain a segment, but do not contain a readable one. ``skipped`` counts packets with other
     content. ``error`` is the reason why the file cannot be read at all.
     """
 
@@ -220,7 +222,7 @@ class FileNotes:
     error: CaptureError | None = None
 
     def unused(self) -> UnusedPackets:
-        """Return all unused packets, in the form of an analysis's notes."""
+        """Return all unused packets, in the form that an analysis's notes use."""
         together = UnusedPackets()
         together.add_all(self.unreadable)
         if self.error is not None:
@@ -236,19 +238,19 @@ class FileNotes:
         self.error = self.error or later.error
 
 
-# The number of bytes that are read at a time. So few bytes are still in the processor's cache when
-# the kernel reads them. The number exceeds `READ_AHEAD`, so that no other buffer is used.
+# The number of bytes that are read at a time. A piece this small is still in the processor's cache
+# when the kernel reads it. The number is larger than `READ_AHEAD`, so that no other buffer is used.
 PIECE = 2 * READ_AHEAD
 
 
 class FileWindow:
-    """The bytes of an open file that follow ``offset``.
+    """The bytes of an open file, starting at ``offset``.
 
-    At most ``room`` of these bytes are held at a time. The bytes are in ``buffer``, whose address
-    is ``address``, up to ``filled``. The next block begins at ``position``. Bytes at or after
-    ``stop`` are read only if they are requested. If reading can fail within the file, ``piece``
-    (the number of bytes to read at a time) must not exceed the file's own buffer. Otherwise the
-    file would continue reading after it has returned its buffer, and would lose those bytes.
+    At most ``room`` of these bytes are held at a time. The bytes are stored in ``buffer``, at the
+    address ``address``, up to ``filled``. The next block begins at ``position``. Bytes at or after
+    ``stop`` are read only on request. If reading can fail within the file, ``piece`` (the number of
+    bytes to read at a time) must not exceed the file's own buffer. Otherwise the file would
+    continue reading after returning its buffer, and would lose those bytes.
     """
 
     def __init__(
@@ -274,15 +276,15 @@ class FileWindow:
             self._error = error
             self._is_read = True
             ahead = 0
-        # A small file fits completely into the buffer.
+        # A small file fits into the buffer as a whole.
         self.room = room if ahead >= READ_AHEAD else min(room, ahead + 1)
         self.buffer, self.address = self._empty()
-        # Payloads of packets that Python objects read are stored after the space for the file's
-        # bytes.
+        # Payloads of packets that Python objects read are stored after the space reserved for the
+        # file's bytes.
         self.used = self.room
 
     def _empty(self) -> tuple[NumpyArray, int]:
-        # Pages of the buffer that are not used take no memory.
+        # Unused pages of the buffer occupy no memory.
         buffer = allocate(2 * self.room)
         return buffer, address(buffer)
 
@@ -293,20 +295,20 @@ class FileWindow:
 
     @property
     def is_full(self) -> bool:
-        """True if there is no more room for bytes of the file."""
+        """True if there is no room for more bytes of the file."""
         return self.filled == self.room
 
     @property
     def is_stopped(self) -> bool:
-        """True if the part to read ends where the next block begins."""
+        """True if the part to be read ends where the next block begins."""
         return self._stop is not None and self.offset >= self._stop
 
     def stop(self) -> None:
-        """End the part to read where the next block begins."""
+        """End the part to be read where the next block begins."""
         self._stop = self.offset
 
     def fill(self) -> bool:
-        """Read more bytes. Return False if there is no room or there are no more bytes."""
+        """Read more bytes. Return False if there is no room, or if no bytes are left."""
         end = min(self.filled + self._piece, self.room)
         if self._stop is not None:
             end = min(end, self._stop - self._begin)
@@ -337,7 +339,7 @@ class FileWindow:
     def put(self, payload: bytes) -> int | None:
         """Store a payload next to the file's bytes.
 
-        Return the place of the payload, or None if there is no room.
+        Return the payload's position, or None if there is no room.
         """
         if not payload:
             return 0
@@ -349,7 +351,7 @@ class FileWindow:
         return at
 
     def data(self) -> NumpyArray:
-        """Return the array that holds the payloads."""
+        """Return the array that contains the payloads."""
         return self.buffer[: self.filled if self.used == self.room else self.used]
 
     def go_on(self, *, with_new_buffer: bool) -> None:
@@ -368,13 +370,13 @@ BEGINS: tuple[Direction | None, ...] = (None, "request", "response")
 
 _COMMENTS = {direction: comment for comment, direction in FRAME_COMMENTS.items()}
 _FIRST_INTERFACES = 16
-# If Python objects read a row, its flow is a negative number: -1, minus twice the key, and minus 1
+# If Python objects read a row, its flow is a negative number: -1 minus twice the key, and minus 1
 # more if the sender is the end after the "|".
 _FIRST_OWN = 1
 
 
 class PacketScan:
-    """Run the kernel over files. Without kernels, Python objects read all packets.
+    """Run the kernel over files. Without kernels, Python objects read every packet.
 
     Several scans may share the same ``keys``.
     """
@@ -411,7 +413,7 @@ class PacketScan:
         return int(self._words.last_us)
 
     def begin_rows(self, room: int) -> None:
-        """Begin new columns with room for the segments in this many bytes of a file."""
+        """Begin new columns that have room for the segments in this many bytes of a file."""
         run, capacity = self._words, room // LEAST_BYTES + 2
         self._columns = [np.empty(capacity, kind) for kind in _COLUMNS.values()]
         for name, column in zip(_COLUMNS, self._columns, strict=True):
@@ -430,7 +432,7 @@ class PacketScan:
         return key, is_high
 
     def columns(self) -> list[NumpyArray]:
-        """Return the columns, cut to the number of rows."""
+        """Return the columns, shortened to the number of rows."""
         return [column[: self.rows] for column in self._columns]
 
     def begin_file(self) -> None:
@@ -477,11 +479,11 @@ class PacketScan:
         return status
 
     def put(self, segment: Segment, at: int) -> None:
-        """Put a segment that objects have read into the next row, with its payload at ``at``."""
+        """Put a segment that objects have read into the next row; its payload is at ``at``."""
         number, is_high = self.keys.number(segment)
         values = (
             segment.timestamp_us,
-            # The key of the segment is stored in place of the kernel's flow.
+            # The key of the segment takes the place of the kernel's flow.
             -_FIRST_OWN - 2 * number - is_high,
             segment.sequence,
             segment.acknowledgment,
@@ -497,7 +499,7 @@ class PacketScan:
         self._words.row = row + 1
 
     def tell_new(self, skipped: UnusedPackets) -> None:
-        """Add the new reasons for skipped packets in their order."""
+        """Add the new reasons for skipping packets, in their order."""
         if self._told == self._words.new_count:
             return
         for reason, _ in self._reasons(self._told):
@@ -505,7 +507,7 @@ class PacketScan:
         self._told = self._words.new_count
 
     def tell_all(self, skipped: UnusedPackets) -> int:
-        """Add the numbers of the file's skipped packets. Return the number of all its packets."""
+        """Add the file's counts of skipped packets. Return the total number of its packets."""
         self.tell_new(skipped)
         for reason, count in self._reasons(0):
             skipped.add(reason, count)

@@ -1,8 +1,8 @@
 """The open connections of a capture as simple records, for a later analysis that continues.
 
-A record contains the fields of an object under the same names, and declares their possible types.
-Data from a file is checked twice: against the types when it is read, and for everything that the
-code relies on when objects are made from it. A record from an unknown writer therefore either
+A record contains the fields of an object under the same names, and declares the types that they can
+have. Data from a file is checked twice: against the types when it is read, and for everything that
+the code relies on when objects are made from it. Any record, whoever wrote it, therefore either
 raises `ValueError` or becomes valid connections.
 """
 
@@ -45,7 +45,7 @@ from flexwire.wire.segment_layout import MODULUS, PREFIX_LENGTH
 if TYPE_CHECKING:
     from flexwire.capture.reassembly.framing import Framer
 
-_LIMIT: Final = 1 << 61  # The limit for values that are added up.
+_LIMIT: Final = 1 << 61  # The limit for values that are summed.
 Number = Annotated[int, msgspec.Meta(ge=-_LIMIT, le=_LIMIT)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=_LIMIT)]
 Int16 = Annotated[int, msgspec.Meta(ge=INT16_MIN, le=INT16_MAX)]
@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 
 class SavedRecord(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """The fields of an object, for storing it."""
+    """The fields of an object that are stored."""
 
 
 class RequestRecord(SavedRecord):
@@ -109,7 +109,7 @@ class PieceRecord(SavedRecord):
 
 
 class ReachRecord(SavedRecord):
-    """The bytes of one endpoint that were seen so far."""
+    """The bytes of one endpoint that have been seen so far."""
 
     low: Number
     high: Number
@@ -154,7 +154,7 @@ class FramerRecord(SavedRecord):
 
 
 class DirectionRecord(SavedRecord):
-    """The data of one sending endpoint: its bytes, its frames, and the counts of both."""
+    """The data that one endpoint has sent: its bytes, its frames, and the counts of both."""
 
     stream: StreamRecord
     framer: FramerRecord | None
@@ -185,7 +185,7 @@ class EvidenceRecord(SavedRecord):
 
 
 class AccountRecord(SavedRecord):
-    """The counts since the last pause, and the facts from before that pause."""
+    """The counts since the last pause, and the facts gathered before that pause."""
 
     first_us: Number | None
     last_us: Number
@@ -263,7 +263,7 @@ def assembler_of(
     return assembler
 
 
-def _check(holds: bool, what: str) -> None:  # noqa: FBT001 - this is the condition to check
+def _check(holds: bool, what: str) -> None:  # noqa: FBT001 - this is the condition that is checked
     if not holds:
         raise ValueError(f"{what} of a connection")
 
@@ -379,7 +379,7 @@ def _open(
         half.count = direction.count
         _put_stream(direction.stream, half.stream)
         if direction.framer is not None:
-            # The state of the connection determines whether the start of frames is known.
+            # The state of the connection determines whether it is known where frames begin.
             half.framer = opened.new_framer(way)
             _put_framer(direction.framer, half.framer, limit)
 
@@ -423,7 +423,7 @@ def _put_roles(record: ConnectionRecord, of: AssemblerRecord, roles: object) -> 
 
 
 def evidence_of(record: EvidenceRecord) -> KafkaEvidence:
-    """Return the evidence of a record."""
+    """Return the evidence in a record."""
     evidence = KafkaEvidence()
     vars(evidence).update(
         found=record.found,
@@ -439,7 +439,7 @@ def evidence_of(record: EvidenceRecord) -> KafkaEvidence:
 
 
 def record_of_evidence(evidence: KafkaEvidence) -> EvidenceRecord:
-    """Return the record of the evidence for Kafka."""
+    """Return the record of the evidence that a connection is Kafka."""
     state = vars(evidence)
     known = {name: state[f"_{name}"] for name in ("decoded", "cut")}
     return EvidenceRecord(

@@ -1,8 +1,8 @@
 """Read capture files, and return their TCP segments in columns, chunk by chunk.
 
-The kernel reads the packets that it can read with certainty. Any other block is read by the
-objects of `flexwire.capture.files`. The segments and the notes are therefore equal to those of
-`flexwire.capture.files.links`, in the same order.
+The kernel reads the packets that it can read with certainty. Every other block is read by the
+objects of `flexwire.capture.files`. The segments and the notes are therefore the same as those of
+`flexwire.capture.files.links`, and in the same order.
 """
 
 from __future__ import annotations
@@ -62,19 +62,19 @@ OF_EACH = (
 
 
 class ChunkTotals(NamedTuple):
-    """The number of segments in a chunk, and the number of bytes in their payloads."""
+    """The number of segments in a chunk, and the number of bytes in the segments' payloads."""
 
     rows: int
     payload_bytes: int
 
     @property
     def weight(self) -> int:
-        """The approximate number of bytes that the chunk takes in a file."""
+        """The approximate number of bytes that the chunk occupies in a file."""
         return self.payload_bytes + _HEADERS * self.rows
 
 
 class FileOrigins(NamedTuple):
-    """The file of each row as an index into ``files``, if there are several files."""
+    """If there are several files, the file of each row, as an index into ``files``."""
 
     files: Sequence[str]
     of_row: NumpyArray
@@ -88,16 +88,16 @@ class FileOrigins(NamedTuple):
 class SegmentColumns:
     """The TCP segments of a chunk of a capture file, in the file's order.
 
-    All arrays except ``data`` have one value for each segment. ``key`` is an index into ``keys``, a
-    list that all chunks of a reader share and that only grows. ``is_high`` is true if the sender is
-    the end after the "|". The payload is ``data[payload_at : payload_at + payload_size]``.
-    ``begins`` is an index into `BEGINS`. ``first_ordinal`` is the number of segments and unreadable
-    packets of the file before the chunk. Unreadable packets between its segments come before the
-    rows in ``unreadable_before``.
+    All arrays except ``data`` contain one value for each segment. ``key`` is an index into
+    ``keys``, a list that all chunks of a reader share and that only grows. ``is_high`` is true if
+    the sender is the end after the "|". The payload is
+    ``data[payload_at : payload_at + payload_size]``. ``begins`` is an index into `BEGINS`.
+    ``first_ordinal`` is the number of segments and unreadable packets that precede the chunk in the
+    file. Unreadable packets among the chunk's segments precede the rows in ``unreadable_before``.
 
     If the segments come from several files, ``origins`` contains the file of each segment, and
-    ``file`` is not used. In this case ``clock_us`` contains the clock of the file at each segment.
-    If they are the segments of a share of the connections, ``of_all`` contains the totals of the
+    ``file`` is not used. In this case, ``clock_us`` contains the clock of the file at each segment.
+    If the segments belong to a share of the connections, ``of_all`` contains the totals of the
     chunk with the segments of all shares.
     """
 
@@ -126,7 +126,7 @@ class SegmentColumns:
 
     @property
     def weight(self) -> int:
-        """The approximate number of bytes that the chunk takes in the file."""
+        """The approximate number of bytes that the chunk occupies in the file."""
         return self.totals.weight
 
     @property
@@ -171,10 +171,10 @@ class SegmentColumns:
 
 
 class FilePosition(NamedTuple):
-    """A place between two blocks of a file, at which a reader can begin or stop.
+    """A place between two blocks of a file, where a reader can start or stop.
 
-    ``head`` contains the facts from earlier blocks that later blocks need. ``unreadable`` and
-    ``skipped`` are the reasons that the file's notes already count separately.
+    ``head`` contains the facts from earlier blocks that are needed to read later blocks.
+    ``unreadable`` and ``skipped`` are the reasons that the file's notes already count separately.
     """
 
     file: str
@@ -189,15 +189,15 @@ class FilePosition(NamedTuple):
 class SegmentReader:
     """Return the segments of capture files, chunk by chunk, and the notes after each file.
 
-    ``start`` and ``stop`` are positions of another reader of the same files. Only the part between
-    these positions is read, with new numbers for keys. Use `FileNotes.add` to add the notes of a
-    part of a file to those of the part before it. For a file that cannot be opened or is not a
-    capture, the notes have an ``error``. A sample of unreadable bytes is kept only with
-    ``show_credentials``, because it may contain credentials.
+    ``start`` and ``stop`` are positions that another reader of the same files has returned. Only
+    the part between these positions is read, and its keys are numbered anew. Use `FileNotes.add` to
+    add the notes about a part of a file to those about the part before it. For a file that cannot
+    be opened or is not a capture, the notes have an ``error``. A sample of unreadable bytes is kept
+    only with ``show_credentials``, because the sample may contain credentials.
 
-    ``opener`` is called with the name of a file and the byte to begin at, and returns an object
-    with a method ``read``. Without ``opener``, files are local. A ``scan`` that was used before
-    knows the flows of the files that it has read.
+    ``opener`` is called with the name of a file and the byte to start at, and returns an object
+    with a method ``read``. Without ``opener``, local files are read. A ``scan`` that was used
+    before remembers the flows of the files that it has read.
     """
 
     def __init__(
@@ -238,13 +238,13 @@ class SegmentReader:
     def stop(self) -> None:
         """End the file at `position`.
 
-        Only the notes about the returned segments follow.
+        After that, only the notes about the returned segments follow.
         """
         if self._reading is not None:
             self._reading.stop()
 
     def chunks(self) -> Generator[SegmentColumns | FileNotes]:
-        """Continue to read the files. Close the generator if not everything is read."""
+        """Continue to read the files. Close the generator if you do not read everything."""
         start, stop = self._start, self._stop
         first = 0 if start is None else self._files.index(start.file) + start.is_end
         end = len(self._files) if stop is None else self._files.index(stop.file) + 1
@@ -283,7 +283,7 @@ class _FileReading:
         self._notes = notes
         self.can_be_cut = True
         self.keeps_samples = False
-        self._ordinal = start.ordinal  # The ordinal of the first packet in the chunk.
+        self._ordinal = start.ordinal  # The ordinal of the chunk's first packet.
         self._unreadable_before: list[int] = []
         self._is_known = False  # True if the kernel has all the facts that it needs to start.
         self._is_read = False
@@ -304,7 +304,7 @@ class _FileReading:
 
     @property
     def position(self) -> FilePosition | None:
-        """The place of the next block if a reader can begin there, and None otherwise."""
+        """The place of the next block if a reader can start there, and None otherwise."""
         if self._is_read:
             return FilePosition(self._file, is_end=True)
         if not self.can_be_cut:
@@ -323,7 +323,7 @@ class _FileReading:
 
     @property
     def _is_begun(self) -> bool:
-        """True if the file's head was read. A reader that begins within the file needs the head."""
+        """True if the file's head was read. A reader that starts within the file needs the head."""
         return self._blocks.head is not None
 
     def stop(self) -> None:
@@ -331,7 +331,7 @@ class _FileReading:
         self._window.stop()
 
     def chunks(self) -> Iterator[SegmentColumns]:
-        """Continue reading, and count everything except segments in the notes."""
+        """Continue to read, and count everything that is not a segment in the notes."""
         window, scan, notes = self._window, self._scan, self._notes
         # If a part ends within the head of the file, it includes the whole head, and the next part
         # begins after the head.
@@ -349,7 +349,7 @@ class _FileReading:
         notes.unreadable, notes.skipped = notes.unreadable.counted(), notes.skipped.counted()
 
     def _step(self) -> None:
-        """Read one block with Python objects."""
+        """Read one block with the Python objects."""
         self._source.offset = self._window.offset
         self._tell()
         try:
@@ -395,7 +395,7 @@ class _FileReading:
         at = self._window.put(segment.payload)
         if at is None:
             at, self._beyond = len(self._window.buffer), segment.payload
-        # This number comes before the key of the current segment, because keys are numbered in the
+        # This number precedes the key of the current segment, because keys are numbered in the
         # order of their appearance.
         self._scan.flows.name()
         self._scan.put(segment, at)
@@ -405,7 +405,7 @@ class _FileReading:
         self._unreadable_before.append(self._scan.rows)
 
     def _chunk(self) -> Iterator[SegmentColumns]:
-        """Yield the rows as a chunk. Begin the next chunk with the remaining bytes."""
+        """Yield the rows as a chunk. The next chunk begins with the bytes that are left."""
         scan, window = self._scan, self._window
         rows, columns, data = scan.rows, scan.columns(), window.data()
         if self._beyond:

@@ -1,14 +1,14 @@
 """Put the bytes of one direction of a TCP connection into the order in which they were sent.
 
 Sequence numbers show where the bytes of each segment belong. Missing bytes may still arrive. Later
-bytes therefore wait for the gap to be filled, until that becomes unlikely. The gap is then reported
-as lost, and remains lost.
+bytes therefore wait until the gap is filled, or until that becomes unlikely. The gap is then
+reported as lost, and stays lost.
 
 While no bytes are missing or out of order, an assembler only counts each segment and cuts its new
 bytes into frames. A fast path can do the same: `FrameAssembler.hand_off` returns the state of both
-ends as a `Handoff`. The fast path may then process only segments that have the next bytes of their
-end, or no bytes. The fast path must return a `HandoffResult` before the assembler gets its next
-segment.
+ends as a `Handoff`. The fast path may then process only segments that contain the next bytes of
+their sender, or no bytes. The fast path must return a `HandoffResult` before the assembler gets its
+next segment.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 REORDER_SEGMENTS = 64
-"""If the receiver has acknowledged the bytes of a gap, the gap is given up after this many further
+"""If the receiver has acknowledged the bytes in a gap, the gap is given up after this many more
 segments.
 
 The gap is not given up immediately, because network cards with several queues may capture an
@@ -38,24 +38,24 @@ MAX_PENDING_PIECES = 4096
 """If more than this many pieces wait for a gap, the gap is reported as lost."""
 
 MOST_GAPS = 4096
-"""The largest number of lost ranges of a stream that are remembered, to recognize bytes that arrive
-too late.
+"""The largest number of lost ranges that are remembered for a stream, so that bytes that arrive too
+late are recognized.
 """
 
 _WIDEST_WINDOW = 1 << 30
 
 
 def unwrap(sequence: int, near: int) -> int:
-    """Return the position with this sequence number that is nearest to another position."""
+    """Return the position with this sequence number that is closest to another position."""
     return near + (sequence - near + HALF_MODULUS) % MODULUS - HALF_MODULUS
 
 
 class StreamPiece(NamedTuple):
     """Bytes of a stream or, if ``data`` is empty, ``lost`` bytes.
 
-    ``position`` counts bytes like sequence numbers do, but never wraps around. ``begins_frame`` is
-    true if the capture marks these bytes as the beginning of a frame. Lost bytes are ``seen`` if
-    they were in a captured packet but were cut off. If no packet contained the lost bytes, nothing
+    ``position`` counts bytes as sequence numbers do, but never wraps around. ``begins_frame`` is
+    true if the capture marks these bytes as the beginning of a frame. Lost bytes are ``seen`` if a
+    captured packet contained them but was truncated. If no packet contained the lost bytes, nothing
     shows when they were sent, and ``timestamp_us`` is only the time at which the gap was noticed.
     """
 
@@ -76,12 +76,12 @@ class Stream:
     """Put the captured segments of one direction of a connection in order, and return pieces.
 
     If bytes arrive twice, the bytes that arrived first are used. `MAX_PENDING_BYTES` and
-    `MAX_PENDING_PIECES` bound the memory for bytes after a gap.
+    `MAX_PENDING_PIECES` limit the memory for bytes after a gap.
 
     Once the stream is finished, every byte that was pushed is in exactly one piece or is counted:
-    as ``repeated`` (its place was taken), ``late`` (its place was given up as lost) or ``early``
-    (from before the start). ``early_missing`` is the number of bytes from before the start that
-    were cut off in the capture.
+    as ``repeated`` (its place was already taken), ``late`` (its place had been given up as lost) or
+    ``early`` (it precedes the start). ``early_missing`` is the number of bytes before the start
+    that were cut off in the capture.
     """
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class Stream:
         self.started = True
         self.anchored = anchored
         if self._acknowledged is not None:
-            # Acknowledgments arrived before data, so positions are counted from the first
+            # Acknowledgments arrived before any data, so positions are counted from the first
             # acknowledgment.
             sequence = self._unwrap(sequence)
         self._base = self._next = sequence
@@ -116,16 +116,16 @@ class Stream:
         acknowledged = self._next if self._acknowledged is None else self._acknowledged
         position = self._unwrap(sequence)
         # A receiver never acknowledges more than a window after its last acknowledgment (RFC 7323).
-        # A number beyond that is damage. If the damaged number were used, everything up to this
-        # number would count as missing.
+        # A number beyond that must be damaged. If it were used, everything up to this number would
+        # be considered missing.
         if position - max(acknowledged, self._next) <= _WIDEST_WINDOW:
             self._acknowledged = max(acknowledged, position)
 
     def standing(self) -> int | None:
         """Return the sequence number of the next byte.
 
-        Returns None if the stream has not begun, waits for bytes, or has ended. The acknowledged
-        position before that number is never needed again.
+        Returns None if the stream has not begun, is waiting for bytes, or has ended. The
+        acknowledged position before that number is never needed again.
         """
         acknowledged = self._acknowledged
         is_open = self.started and not self._pending and self._fin is None
@@ -140,15 +140,15 @@ class Stream:
 
     @property
     def waits(self) -> bool:
-        """True if captured bytes wait because of a gap."""
+        """True if captured bytes are waiting because of a gap."""
         return bool(self._pending)
 
     def passed(self) -> int:
-        """Return how many bytes before the next byte were returned without any lost byte."""
+        """Return how many bytes before the next byte were returned without any loss."""
         return self._next - max(self._base, self._gaps[-1][1] if self._gaps else self._base)
 
     def resume(self, sequence: int) -> None:
-        """Continue, as a new stream, at the position that another stream's `standing` returned."""
+        """Continue in a new stream, at the position that another stream's `standing` returned."""
         self.started = self.anchored = True
         self._base = self._next = sequence
 
@@ -158,7 +158,7 @@ class Stream:
         self._next += size
 
     def finish_at(self, sequence: int) -> None:
-        """Set the end of the stream, which a FIN shows."""
+        """Set the end of the stream, as shown by a FIN."""
         self._fin = self._unwrap(sequence)
 
     def push(
@@ -195,7 +195,7 @@ class Stream:
     def finish(self, timestamp_us: int) -> list[StreamPiece]:
         """Give up every gap.
 
-        Return the remaining pieces and the number of bytes missing at the end.
+        Return the remaining pieces, and the number of bytes that are missing at the end.
         """
         pieces: list[StreamPiece] = []
         while self._pending:
@@ -204,8 +204,8 @@ class Stream:
         if self._fin is not None:
             end = self._fin
         elif self._acknowledged is not None and self._acknowledged > self._next + 1:
-            # If one byte more is acknowledged than was captured, this may be a FIN that was not
-            # captured.
+            # If one more byte is acknowledged than was captured, the extra byte may be a FIN that
+            # was not captured.
             end = self._acknowledged
         if end > self._next:
             pieces.append(self._gap(end, timestamp_us))
@@ -221,7 +221,7 @@ class Stream:
         return unwrap(sequence, self._next)
 
     def _count_passed(self, position: int, size: int, missing: int) -> None:
-        """Count the bytes of a segment that precede the stream's position."""
+        """Count the bytes of a segment that lie before the stream's position."""
         end = position + size
         if position < self._base:
             before = min(end, self._base) - position
@@ -250,7 +250,7 @@ class Stream:
         return lost
 
     def _add(self, piece: StreamPiece) -> None:
-        """Insert the new parts of a piece among the waiting pieces."""
+        """Insert the parts of a piece that are new among the waiting pieces."""
         pending = self._pending
         start = max(piece.position, self._next)
         index = bisect_left(pending, (start,))
@@ -308,7 +308,7 @@ class Stream:
 
     def _note_gap(self, gap: StreamPiece) -> None:
         if len(self._gaps) == MOST_GAPS:
-            # Late bytes for the oldest gaps now count as repeated.
+            # Late bytes that belong to the oldest gaps now count as repeated.
             del self._gaps[: MOST_GAPS // 2]
         self._gaps.append((gap.position, gap.end))
 
@@ -324,7 +324,7 @@ def _part(piece: StreamPiece, start: int, stop: int) -> StreamPiece:
 
 
 FRAMES, SEEKS_REQUEST, SEEKS_RESPONSE, PASSES = range(4)
-"""The known facts about the bytes of one end. FRAMES means that the frames of the end are known.
+"""What is known about the bytes of one end. FRAMES means that the frames of the end are known.
 
 Otherwise it is unknown where frames begin, and payloads that begin no frame are skipped. Frames
 are then found by the beginnings of requests (SEEKS_REQUEST) or of responses (SEEKS_RESPONSE), or
@@ -335,11 +335,11 @@ all payloads are skipped (PASSES).
 class SideState(NamedTuple):
     """The state of one end of a connection for the fast path.
 
-    ``sequence`` is the number of the next byte. Nothing beyond that byte was acknowledged.
-    ``held`` contains the bytes of an incomplete frame and the frame's length, captured from
-    ``first_us`` to ``last_us``. ``next_index`` is the index of the end's next frame. If any of the
-    ``before`` bytes before the next byte arrive again, these bytes count as repeated. The
-    assembler must decide about earlier bytes.
+    ``sequence`` is the number of the next byte. No byte beyond that one was acknowledged. ``held``
+    contains an incomplete frame's length and bytes, which were captured from ``first_us`` to
+    ``last_us``. ``next_index`` is the index of the end's next frame. If any of the ``before`` bytes
+    before the next byte arrive again, they count as repeated. Only the assembler can decide about
+    earlier bytes.
 
     If it is unknown where frames begin, nothing is held, and ``seeks`` says which payloads
     certainly begin no frame (SEEKS_REQUEST, SEEKS_RESPONSE or PASSES). Only such payloads may be
@@ -372,11 +372,11 @@ class Handoff:
 class SideResult(NamedTuple):
     """The progress of one end on the fast path.
 
-    ``size`` is the number of bytes that were processed. These bytes contain ``frames`` frames with
-    the total size ``sizes``, and ``length`` is the length of the latest frame. ``held`` contains
-    the bytes after the frames, as in `SideState`. ``repeated`` is the number of bytes that had
-    arrived before. During the search for a frame, ``first_us`` and ``last_us`` are the times of the
-    first and the last of these bytes.
+    ``size`` is the number of processed bytes. These bytes contain ``frames`` frames with the total
+    size ``sizes``, and ``length`` is the length of the latest frame. ``held`` contains the bytes
+    after the frames, as in `SideState`. ``repeated`` is the number of bytes that had arrived
+    before. During the search for a frame, ``first_us`` and ``last_us`` are the times of the first
+    and the last of these bytes.
     """
 
     size: int
@@ -394,8 +394,8 @@ class HandoffResult:
     """The result of the fast path for a connection.
 
     ``segments`` with ``captured`` bytes were processed, the last of them at ``time_us``. If
-    ``is_marked``, the capture marked one of them as the beginning of a frame. For each of the last
-    frames, ``noted`` contains whether it is a request, and its correlation id.
+    ``is_marked`` is true, the capture marked one of these segments as the beginning of a frame. For
+    each of the last frames, ``noted`` contains whether it is a request, and its correlation id.
     """
 
     segments: int

@@ -2,28 +2,29 @@
 
 A capture is an outside view of a connection. Packets may be missing, truncated, repeated or out of
 order. The beginning may be missing, and the connection may not be Kafka. Each step handles one of
-these problems, and accounts for every byte:
+these problems and accounts for every byte:
 
-- `files` reads packets, and the TCP segments in them.
-- `reassembly` finds the connection of each segment, puts each direction in order, cuts it into
-  frames, and decides whether the connection is Kafka.
+- `files` reads packets and extracts their TCP segments.
+- `reassembly` finds the connection that each segment belongs to, restores the order of each
+  direction, splits it into frames, and decides whether the connection is Kafka.
 - `pairing` finds the request that each response answers.
 - `tls` decrypts TLS if a key log contains the secrets.
 
 No byte of a file is dropped silently, and memory is bounded. `flexwire.protocol` reads the content
 of a frame.
 
-The laws of this package (tests below `tests/`):
+The laws of this package (with tests below `tests/`):
 
-- Every byte of every segment is in a frame or is counted, so that a missing row means missing
-  traffic (`capture/test_accounts.py`).
-- Segments keep the order of their file, and files are merged by the latest time that was read so
-  far. Segments that are out of order by at most 64 places never split a connection
+- Every byte of every segment is in a frame or is counted, so a missing row means that traffic is
+  missing (`capture/test_accounts.py`).
+- Segments keep the order that they have in their file, and files are merged by the latest time read
+  so far. Segments that are out of order by at most 64 places never split a connection
   (`capture/columns/test_merging.py`, `capture/test_permuted.py`).
-- A fast path hands a connection back before the assembler gets its next segment. If the fast path
-  kept the connection, two copies of its state would differ (`capture/columns/test_flows.py`).
+- A fast path returns a connection before the assembler gets the connection's next segment. If the
+  fast path kept the connection, two copies of its state would differ
+  (`capture/columns/test_flows.py`).
 - A kernel stops before any packet or header that it cannot read with certainty, and Python objects
   continue at the same place (`capture/columns/test_segments.py`, `capture/columns/test_turns.py`).
-- A connection is judged to be Kafka or not when it has ended, because later frames may disprove an
+- Whether a connection is Kafka is decided when it has ended, because later frames may disprove an
   earlier verdict (`spark/test_connections.py`).
 """

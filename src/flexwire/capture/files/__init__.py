@@ -1,1 +1,1 @@
-"""Capture files: pcap and pcapng, their blocks and comments, and the TCP segments in them."""
+"""Capture files: pcap and pcapng files, their blocks and comments, and the TCP segments in them."""

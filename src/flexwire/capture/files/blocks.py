@@ -1,13 +1,13 @@
-"""Find block boundaries in a capture file, and the end of the complete part of a growing file.
+"""Find block boundaries in a capture file, and the end of a growing file's complete part.
 
-A file contains no marks between blocks, but the length of each block leads to the next block. The
-reader assumes that a block begins wherever a chain of blocks begins. The assumption is only a
-guess, because a payload may itself contain a capture. A reader that started from a known place
+Nothing marks the boundary between two blocks, but the length of each block leads to the next one.
+The reader assumes that a block begins wherever a chain of blocks begins. This assumption is only a
+guess, because a payload may itself contain a capture. A reader that started from a known place then
 verifies the guess. The guess is correct if a block ends at the guessed place, and if no block
 before that place changed the facts in the file's head.
 
-Only the lengths of blocks are read. A block that is not completely written is not read yet. After a
-block with an impossible length, nothing is read.
+Only the lengths of blocks are read here. A block is not read until it has been written completely.
+Nothing is read after a block with an impossible length.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ CHAIN: Final = 64
 """The largest number of consecutive blocks that are checked."""
 
 SEARCHED_BYTES: Final = 4 << 20
-"""The number of bytes that are searched for the start of a block."""
+"""The number of bytes that are searched to find the start of a block."""
 
 _ALIGNED: Final = 4
 _RECORD: Final = 16
 # A record may begin at any byte. Records are smaller than the largest block.
 _RECORDS_BYTES: Final = 1 << 20
 _SURE: Final = 8
-# The times of packets in one file differ by at most a few years.
+# The times of the packets in one file differ by a few years at most.
 _SECONDS_APART: Final = 1 << 28
 _MOST_BLOCKS_BEFORE: Final = 1000
 
@@ -74,8 +74,8 @@ class FileHead(NamedTuple):
 def read_file_head(name: str, opener: Opener | None = None) -> FileHead | None:
     """Read a file up to its first packet.
 
-    Return None if that packet is far away or the file is gzip'd. Raises `CaptureError` if the file
-    cannot be opened or is not a capture.
+    Return None if that packet is far away, or if the file is gzip-compressed. Raises `CaptureError`
+    if the file cannot be opened or is not a capture.
     """
     with open_capture(name, opener) as (file, is_compressed):
         if is_compressed:
@@ -118,7 +118,7 @@ def _first_block(data: bytes, head: SectionHead) -> int | None:
 
 
 def _leads_on(words: NumpyArray, place: int) -> bool:
-    """Return whether a chain of blocks begins at a 32-bit word.
+    """Return whether a chain of blocks begins at a particular 32-bit word.
 
     Each block contains its own length twice.
     """
@@ -138,7 +138,7 @@ def _leads_on(words: NumpyArray, place: int) -> bool:
 
 
 def _is_packet(data: bytes, at: int, head: SectionHead) -> bool:
-    """Return whether a complete packet with a plausible time begins at a place."""
+    """Return whether a complete packet with a plausible time begins at a particular place."""
     if at + BLOCK_HEAD > len(data):
         return False
     (length,) = struct.unpack_from(f"{head.order}I", data, at + _ALIGNED)
@@ -173,15 +173,15 @@ def _first_record(data: bytes, head: PcapHead, first_us: int) -> int | None:
         while chain < CHAIN and at < count and likely[at]:
             at += _RECORD + int(captured[at])
             chain += 1
-        # Any length can lead beyond the bytes, but an invalid length hardly ever leads exactly to
-        # the end of the bytes.
+        # Any length can lead past the end of the bytes, but an invalid length hardly ever leads
+        # exactly to their end.
         if chain == CHAIN or at == len(data) or (at >= count and chain >= _SURE):
             return int(place)
     return None
 
 
 def _every_word(data: bytes, start: int, count: int, order: str) -> NumpyArray:
-    """Return the 32-bit numbers that begin at each byte, starting at ``start``."""
+    """Return the 32-bit numbers that begin at each byte from ``start`` on."""
     words = np.empty(count, np.int64)
     for shift in range(_ALIGNED):
         size = (count - shift + _ALIGNED - 1) // _ALIGNED
@@ -198,7 +198,7 @@ _PCAP_HEAD: Final = 24
 class WholeBlocks:
     """A file that is complete up to ``end``. Call `look` again when the file has grown.
 
-    ``damage`` says why nothing after ``end`` can be read.
+    ``damage`` explains why nothing after ``end`` can be read.
     """
 
     name: str
@@ -215,9 +215,9 @@ class WholeBlocks:
     ) -> bool:
         """Look for more complete blocks in the first ``size`` bytes, for at most ``most`` bytes.
 
-        If a block is complete, at least this block is read. Returns whether the file may contain
-        more complete blocks. ``opens`` opens the file at a given byte. Raises `CaptureError` if
-        the file is not a capture.
+        If any block is complete, at least one block is read. Returns whether the file may contain
+        more complete blocks. ``opens`` opens the file at a given byte. Raises `CaptureError` if the
+        file is not a capture.
         """
         begin = self.end
         stop = size if most is None else min(size, begin + most)
@@ -235,7 +235,7 @@ class WholeBlocks:
         return self.end < size
 
     def _length(self, file: ByteStream) -> int:
-        """Skip the next block and return its length, or 0 if the length is unknown."""
+        """Skip the next block, and return its length, or 0 if the length is unknown."""
         if not self.end:
             return self._first(file.read(_MAGIC), file)
         if self.is_pcap:
@@ -280,7 +280,7 @@ class WholeBlocks:
 
 
 def _passed(file: ByteStream, read: int, length: int) -> int:
-    """Skip the rest of a block that is only partly read."""
+    """Skip the rest of a block of which only a part has been read."""
     left = length - read
     while left > 0 and (data := file.read(min(left, STEP_BYTES))):
         left -= len(data)

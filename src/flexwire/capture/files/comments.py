@@ -1,16 +1,16 @@
 """Comments in a capture: its filter, its share of connections, and the tags that its tap added.
 
-The filter and the share are in a comment on the section header of each file. Wireshark shows this
-comment in the properties of the file, and readers see it before the first packet. Nobody can
-therefore mistake a part of the traffic for the whole traffic.
+A comment on the section header of each file contains the filter and the share. Wireshark shows this
+comment in the file's properties, and readers see it before the first packet. As a result, nobody
+can mistake a part of the traffic for all of it.
 
-A tap captures what a client sent. If the tap adds tags to request headers, the bytes that it
-forwards differ only by these tags. The tags are in a comment on the packet in which the request
-begins, or on the first packet if several requests arrived together. The capture therefore contains
-both forms of the request. No byte counts twice, and Wireshark shows the tags. A comment on the
-section header of each file lists the tags without their values. The requests in a capture between
-the tap and the brokers also contain these tags, and nothing distinguishes them from a client's own
-tags.
+A tap captures what a client sent. If the tap adds tags to request headers, these tags are the only
+difference between the captured bytes and the bytes that it forwards. The tags are recorded in a
+comment on the packet in which the request begins, or on the first packet if several requests
+arrived together. The capture therefore contains both forms of the request. No byte is counted
+twice, and Wireshark shows the tags. A comment on the section header of each file lists the tags
+without their values. The requests in a capture between the tap and the brokers also contain these
+tags, and nothing distinguishes them from a client's own tags.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 
 MOST_HEAD_BYTES: Final = 4096
-"""Only this many bytes at the start of a file are searched, because a tap's comment is the first
-option.
+"""Only this many bytes at the start of a file are searched, because a tap writes its comment as the
+first option.
 """
 _SHARE_PREFIX: Final = b"flexwire: captured of all connections: "
 _SHARE: Final = "share"
@@ -55,7 +55,7 @@ _OPTIONS_AT: Final = 24
 
 
 def sampling_comment(share: float) -> bytes:
-    """Return the comment with the share of connections that is captured.
+    """Return the comment that states which share of connections is captured.
 
     >>> sampling_comment(0.1)
     b'flexwire: captured of all connections: {"share": 0.1}'
@@ -66,7 +66,7 @@ def sampling_comment(share: float) -> bytes:
 def share_in(file: BufferedReader[Any]) -> float | None:
     """Return the share of connections that an open file states, or None. Only its head is read.
 
-    For a damaged file the result is None, and the next reader finds the damage.
+    For a damaged file, the result is None, and the next reader reports the damage.
     """
     return next(
         (parsed for said in comments_in(file) if (parsed := _parsed_share(said)) is not None), None
@@ -103,14 +103,15 @@ def _parsed_share(comment: bytes) -> float | None:
 _FILTER_PREFIX: Final = b"flexwire: captured of all frames: "
 _ANY: Final = "*"
 MOST_FILTER_BYTES: Final = 3000
-"""The filter's comment must fit into the first bytes of a file, where readers search for it."""
+"""The comment with the filter must fit into the first bytes of a file, where readers look for it.
+"""
 
 
 @dataclass(frozen=True)
 class CaptureFilter:
     """A filter for requests and their responses: a request must match every list that is given.
 
-    ``apis`` are names such as "Produce". In ``client_ids`` and ``topics`` a ``*`` stands for any
+    ``apis`` are names such as "Produce". In ``client_ids`` and ``topics``, a ``*`` stands for any
     text. A request without a client id is treated as a request with an empty client id. Raises
     `ArgumentError` for an invalid list.
 
@@ -144,15 +145,15 @@ class CaptureFilter:
         return "; ".join(f"{name} {', '.join(given)}" for name, given in named if given)
 
     def takes_api(self, name: str) -> bool:
-        """Return whether requests of the API may be captured."""
+        """Return whether requests of this API may be captured."""
         return not self.apis or name in self.apis
 
     def takes_client(self, client_id: str | None) -> bool:
-        """Return whether requests with the client id may be captured."""
+        """Return whether requests with this client id may be captured."""
         return not self.client_ids or _fits(client_id or "", self._client_parts)
 
     def takes_topic(self, topic: str) -> bool:
-        """Return whether requests about the topic may be captured."""
+        """Return whether requests about this topic may be captured."""
         return not self.topics or _fits(topic, self._topic_parts)
 
     @cached_property
@@ -165,7 +166,7 @@ class CaptureFilter:
 
 
 class CapturedPart(NamedTuple):
-    """The part of the traffic in a capture file: a share of connections, or some frames.
+    """The part of the traffic in a capture file: a share of the connections, or some of the frames.
 
     ``only`` is empty if the file contains all frames of these connections.
     """
@@ -175,7 +176,7 @@ class CapturedPart(NamedTuple):
 
 
 def filter_comment(only: CaptureFilter) -> bytes:
-    """Return the comment with the filter of the captured frames.
+    """Return the comment that contains the filter of the captured frames.
 
     >>> filter_comment(CaptureFilter(topics=("orders",)))
     b'flexwire: captured of all frames: {"topics": ["orders"]}'
@@ -187,13 +188,13 @@ def filter_comment(only: CaptureFilter) -> bytes:
 
 
 ALL_FRAMES: Final = CaptureFilter()
-"""The filter that leaves nothing out."""
+"""The filter that excludes nothing."""
 
 
 def part_in(file: BufferedReader[Any]) -> CapturedPart | None:
     """Return the part of the traffic that an open file claims to contain, or None without a claim.
 
-    For a damaged file the result is None, and the next reader finds the damage.
+    For a damaged file, the result is None, and the next reader reports the damage.
     """
     share = share_in(file)
     only = next(
@@ -221,7 +222,7 @@ def _fits(text: str, patterns: list[list[str]]) -> bool:
 
 
 def _is_one(text: str, first: str, *others: str) -> bool:
-    # A regular expression with several stars would try too many ways to match a string from a
+    # With several stars, a regular expression would try too many ways to match a string from a
     # client.
     if not others:
         return text == first
@@ -238,8 +239,8 @@ def _is_one(text: str, first: str, *others: str) -> bool:
 
 
 MOST_HEADER_TAGS: Final = 16
-"""The largest number of tags that a tap adds. One comment then has room for all tags, within the
-bytes that readers search.
+"""The largest number of tags that a tap adds. With this limit, one comment has room for all tags
+within the bytes that readers search.
 """
 _STAMP_PREFIX: Final = b"flexwire: sent on with header tags: "
 _TAGS_PREFIX: Final = b"flexwire: captured of a tap that adds header tags: "
@@ -258,7 +259,7 @@ class Stamp(NamedTuple):
 
 
 def stamp_comment(correlation_id: int, tags: Mapping[int, bytes]) -> bytes:
-    """Return the comment that lists the added tags of a request, in hexadecimal.
+    """Return the comment that lists the tags added to a request, in hexadecimal.
 
     >>> stamp_comment(7, {10042: b"hi"})
     b'flexwire: sent on with header tags: {"correlation_id": 7, "tags": {"10042": "6869"}}'
@@ -279,9 +280,9 @@ def added_tags_comment(tags: Iterable[int]) -> bytes:
 def added_tags_in(file: BufferedReader[Any]) -> tuple[int, ...]:
     """Return the tags that an open file's tap adds, in ascending order. Only the head is read.
 
-    The result is empty if the file has no such comment. In this case the file comes from another
-    program, from a tap that adds no tags, or from an older tap. The result is also empty for a
-    damaged file, because the next reader finds the damage.
+    The result is empty if the file has no such comment. In this case, the file was written by
+    another program, by a tap that adds no tags, or by an older tap. The result is also empty for a
+    damaged file; the next reader reports the damage.
     """
     return next((parsed for said in comments_in(file) if (parsed := _parsed_tags(said))), ())
 
@@ -301,7 +302,7 @@ def _parsed_tags(comment: bytes) -> tuple[int, ...]:
 
 
 def read_stamps(path: Path) -> Iterator[Stamp]:
-    """Yield the requests of a capture file to which a tap added tags, in order.
+    """Yield the requests in a capture file to which a tap added tags, in order.
 
     Raises `CaptureError` for a file that is not a capture.
     """
@@ -315,7 +316,7 @@ _Said = TypeVar("_Said")
 def _said_in(
     packets: Iterable[CapturedPacket | UnreadableBytes], parse: Callable[[bytes], _Said | None]
 ) -> Iterator[tuple[int, str, str, _Said]]:
-    """Yield the statements in packet comments, each with the time, source and destination."""
+    """Yield the statements in packet comments, each with its time, source and destination."""
     for packet in packets:
         if isinstance(packet, UnreadableBytes):
             continue
@@ -352,17 +353,17 @@ _REQUEST: Final = "request"
 _CLIENT_ID: Final = "client_id"
 _DONE: Final = ("narrowed", "sent on", "unsupported", "closed")
 MOST_CLIENT_ID: Final = 200
-"""The largest number of characters of a client id in a comment."""
+"""The largest number of characters of a client id that a comment contains."""
 
 
 class RehearsedRequest(NamedTuple):
-    """The action of a rehearsing tap for one request, and the request's connection.
+    """The action that a rehearsing tap took for one request, and the request's connection.
 
     ``did`` is "narrowed" if versions were removed from the response, "sent on" if the request was
-    forwarded in a version of the broker, "unsupported" if the tap answered it, and "closed" if the
-    tap closed the connection. ``request`` is the API and version of the request, such as "Produce
-    v2", or None if the tap could not read it. ``client_id`` has at most `MOST_CLIENT_ID`
-    characters.
+    forwarded in one of the broker's versions, "unsupported" if the tap answered it, and "closed" if
+    the tap closed the connection. ``request`` is the API and version of the request, such as
+    "Produce v2", or None if the tap could not read it. ``client_id`` contains at most
+    `MOST_CLIENT_ID` characters.
     """
 
     timestamp_us: int
@@ -376,7 +377,7 @@ class RehearsedRequest(NamedTuple):
 
 
 def rehearsing_comment(release: str) -> bytes:
-    """Return the comment with the release that the tap rehearses.
+    """Return the comment that states which release the tap rehearses.
 
     >>> rehearsing_comment("4.4.0")
     b'flexwire: captured of a tap that rehearses: {"release": "4.4.0"}'
@@ -387,8 +388,8 @@ def rehearsing_comment(release: str) -> bytes:
 def rehearsed_release_in(file: BufferedReader[Any]) -> str | None:
     """Return the release that an open file's tap rehearses, or None. Only the head is read.
 
-    The result is None if the file states no release. The result is also None for a damaged file,
-    and the next reader finds the damage.
+    The result is None if the file states no release. For a damaged file, the result is also None,
+    and the next reader reports the damage.
     """
     said = (comment for comment in comments_in(file) if comment.startswith(_REHEARSING_PREFIX))
     for comment in said:
@@ -408,7 +409,7 @@ def rehearsal_comment(
     request: str | None = None,
     client_id: str | None = None,
 ) -> bytes:
-    """Return the comment on the tap's action for a request during a rehearsal.
+    """Return the comment that describes the tap's action for a request during a rehearsal.
 
     >>> rehearsal_comment(7, "4.4.0", "closed", "Produce v2")
     b'flexwire: rehearsed: {"correlation_id": 7, "release": "4.4.0", "did": "closed", \
@@ -423,7 +424,7 @@ def rehearsal_comment(
 
 
 def read_rehearsed(path: Path) -> Iterator[RehearsedRequest]:
-    """Yield the requests of a capture file that a rehearsal changed or refused, in order.
+    """Yield the requests in a capture file that a rehearsal changed or refused, in order.
 
     Raises `CaptureError` for a file that is not a capture.
     """
@@ -466,9 +467,10 @@ _MOST_SAID: Final = 1000
 class FaultedFrame(NamedTuple):
     """A fault that a tap injected into one request or response, and the connection of the frame.
 
-    ``fault`` is the fault as the user wrote it, such as "Fetch delay=2s 5%". ``did`` describes the
-    effect, and begins with "not possible" if the fault had no effect. ``source`` sent the frame. A
-    fault in a request happens after the client has sent it and before the broker receives it.
+    ``fault`` is the fault as the user specified it, such as "Fetch delay=2s 5%". ``did`` describes
+    the effect, and begins with "not possible" if the fault had no effect. ``source`` sent the
+    frame. A fault in a request takes effect after the client has sent the request and before the
+    broker receives it.
     """
 
     timestamp_us: int
@@ -480,7 +482,7 @@ class FaultedFrame(NamedTuple):
 
 
 def faults_comment(faults: Iterable[str], seed: int) -> bytes:
-    """Return the comment that lists the faults of a file's tap, as many as fit into the comment.
+    """Return the comment that lists the faults of a file's tap, as many as it has room for.
 
     >>> faults_comment(["Fetch stale"], 7)
     b'flexwire: captured of a tap that breaks requests: {"seed": 7, "faults": ["Fetch stale"]}'
@@ -505,7 +507,7 @@ def fault_comment(correlation_id: int, fault: str, did: str) -> bytes:
 
 
 def read_faulted(path: Path) -> Iterator[FaultedFrame]:
-    """Yield the frames of a capture file into which a tap injected a fault, in order.
+    """Yield the frames in a capture file into which a tap injected a fault, in order.
 
     Raises `CaptureError` for a file that is not a capture.
     """

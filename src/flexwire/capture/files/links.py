@@ -1,4 +1,4 @@
-"""The TCP segments of a capture file, for any supported link type."""
+"""The TCP segments in a capture file of any supported link type."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ _TCP_HEADER = struct.Struct(">HHIIBB")
 
 
 class Skipped(Exception):  # noqa: N818 - this is not an error: the packet uses another protocol
-    """Raised for a packet without a TCP segment, with the kind of its content."""
+    """Raised for a packet without a TCP segment; the error names the kind of its content."""
 
 
 class UnreadablePacketError(Exception):
-    """Raised for a packet whose TCP segment is not readable, with the reason."""
+    """Raised for a packet with an unreadable TCP segment; the error contains the reason."""
 
 
 def read_segment(packet: CapturedPacket) -> Segment:
-    """Return the TCP segment of a packet; raises `Skipped` or `UnreadablePacketError`."""
+    """Return a packet's TCP segment. Raises `Skipped` or `UnreadablePacketError`."""
     find = _LINKS.get(packet.linktype)
     if find is None:
         raise Skipped(other_link(packet.linktype))
@@ -85,7 +85,7 @@ def read_segment(packet: CapturedPacket) -> Segment:
 
 
 def other_link(linktype: int) -> str:
-    """Return the reason for skipping a packet whose link type cannot be read."""
+    """Return the reason for skipping a packet with an unsupported link type."""
     return f"link type {linktype} is not supported"
 
 
@@ -95,7 +95,7 @@ def other_network(protocol: int) -> str:
 
 
 def other_transport(protocol: int) -> str:
-    """Return the reason for skipping a packet with a protocol on IP other than TCP."""
+    """Return the reason for skipping an IP packet with a protocol other than TCP."""
     return f"IP protocol {protocol}"
 
 
@@ -109,13 +109,13 @@ def endpoint_name(address: bytes, port: int) -> str:
     if len(address) == 4:  # noqa: PLR2004 - the number of bytes in an IPv4 address
         return f"{address[0]}.{address[1]}.{address[2]}.{address[3]}:{port}"
     host = IPv6Address(address)
-    # Python's notation of an IPv4-mapped address depends on its release.
+    # Python's notation for an IPv4-mapped address depends on the Python release.
     mapped = host.ipv4_mapped
     return f"[{host}]:{port}" if mapped is None else f"[::ffff:{mapped}]:{port}"
 
 
-# Each of these functions returns the number of the network protocol (as in Ethernet), and the
-# offset of its header.
+# Each of these functions returns the number of the network protocol (as in Ethernet) and the offset
+# of the protocol's header.
 
 
 def _ethernet(data: bytes) -> tuple[int, int]:
@@ -147,8 +147,8 @@ def _raw(data: bytes) -> tuple[int, int]:
 
 
 def _null(data: bytes) -> tuple[int, int]:
-    # The address family is written in the byte order of the capturing machine. Families are small
-    # numbers.
+    # The address family is written in the byte order of the machine that captured the packet.
+    # Families are small numbers.
     family = min(struct.unpack_from("<I", data)[0], struct.unpack_from(">I", data)[0])
     return _FAMILIES.get(family, family), FAMILY_BYTES
 
@@ -176,7 +176,7 @@ def _read_ipv4(packet: CapturedPacket, start: int) -> Segment:
         raise UnreadablePacketError(
             f"the packet is an IP fragment, at offset {(fragment & 0x1FFF) * 8}"
         )
-    # Network cards that split segments themselves leave the length at 0.
+    # Network cards that segment packets themselves leave the length at 0.
     end = start + total if total else packet.original_length
     return _read_tcp(packet, source, destination, start + header, end)
 
@@ -192,7 +192,7 @@ def _read_ipv6(packet: CapturedPacket, start: int) -> Segment:
     while protocol in _EXTENSION_HEADERS:
         following, size, offset = struct.unpack_from(">BBH", data, position)
         if protocol == FRAGMENT_HEADER:
-            # A complete packet may also have a fragment header (RFC 6946).
+            # A complete packet may also contain a fragment header (RFC 6946).
             fragment |= offset & 0xFFF9
             position += 8
         elif protocol == AUTHENTICATION_HEADER:
@@ -222,8 +222,8 @@ def _read_tcp(
             f"the TCP header declares {payload - start} bytes: expected at least {TCP_BYTES}, and "
             f"at most the {end - start} bytes left in the IP packet"
         )
-    # Bytes after the end of the IP packet are padding of the link layer. Bytes before the end of
-    # the packet that were not captured count as missing, even if they are TCP options.
+    # Bytes after the end of the IP packet are link-layer padding. Bytes of the packet that were not
+    # captured count as missing, even if they are TCP options.
     missing = max(0, end - max(len(data), payload))
     return Segment(
         packet.timestamp_us,
@@ -244,12 +244,12 @@ __all__ = ["Segment", "SegmentCounts", "UnreadableBytes", "read_segments"]
 def read_segments(
     path: str | os.PathLike[str], counts: SegmentCounts | None = None
 ) -> Iterator[Segment | UnreadableBytes]:
-    """Yield the TCP segments of a pcap or pcapng file, gzip'd or not, in the file's order.
+    """Yield the TCP segments of a pcap or pcapng file, compressed or not, in the file's order.
 
     Packets without a TCP segment are counted in ``counts.skipped``, by their content. A packet
-    whose segment cannot be read is yielded as `UnreadableBytes`. If a damaged file ends early,
-    that place is also yielded as `UnreadableBytes`. Raises `CaptureError` if the file cannot be
-    opened or is not a capture file.
+    whose segment cannot be read is yielded as `UnreadableBytes`. If a damaged file ends early, the
+    place of the damage is also yielded as `UnreadableBytes`. Raises `CaptureError` if the file
+    cannot be opened or is not a capture file.
     """
     counts = SegmentCounts() if counts is None else counts
     source = str(path)
@@ -273,7 +273,7 @@ def read_segments(
 def unreadable_packet(
     source: str, packet: CapturedPacket, error: UnreadablePacketError
 ) -> UnreadableBytes:
-    """Return the note on a packet whose TCP segment is missing or not readable."""
+    """Return the note on a packet whose TCP segment is missing or unreadable."""
     sample = packet.data[:SAMPLE_BYTES]
     return UnreadableBytes(
         source, packet.offset, str(error), packet.timestamp_us, sample, len(packet.data)

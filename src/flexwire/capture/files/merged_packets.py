@@ -1,13 +1,13 @@
-"""Read capture files that overlap in time, packet by packet, in one order.
+"""Read capture files that overlap in time, packet by packet, in a single order.
 
-Packets keep the order of their file. The clock of a file is its latest time so far, and files are
-merged by these clocks. If two clocks are equal, the file whose name sorts first comes first.
-Segments are merged in the same order (`flexwire.capture.reassembly.merging`). A file is opened
-when its first packet is due.
+Packets keep the order of their file. A file's clock is the latest time read from it so far, and
+files are merged by these clocks. If two clocks are equal, the file whose name sorts first comes
+first. Segments are merged in the same order (`flexwire.capture.reassembly.merging`). A file is
+opened when its first packet is needed.
 
 At most `MOST_OPEN` files are open. If more files are needed, some files are read ahead and closed.
-A closed file is opened again at the place where reading stopped. `bytes_ahead` and `file_to_close`
-decide how much is read ahead and which file is closed, for packets and for segments.
+A closed file is reopened at the place where reading stopped. `bytes_ahead` and `file_to_close`
+decide how much is read ahead and which file is closed, both for packets and for segments.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 MOST_OPEN: Final = 256
 """At most this many files are open at the same time. Each open file takes about two megabytes."""
 LEAST_AHEAD: Final = 256 * 1024
-"""A file is read ahead by at least this many bytes, unless the total would be too large."""
+"""At least this many bytes of a file are read ahead, unless the total would be too large."""
 MOST_AHEAD: Final = 256 * 1024 * 1024
-"""All files together are read ahead by at most this many bytes, however many files there are."""
+"""At most this many bytes of all files together are read ahead, however many files there are."""
 _NEVER_US: Final = 1 << 63
-_HEADERS: Final = 256  # a packet in memory takes about this many bytes besides its data
+_HEADERS: Final = 256  # in addition to its data, a packet in memory takes about this many bytes
 
 
 def bytes_ahead(among: int, total: int = MOST_AHEAD) -> int:
@@ -54,25 +54,25 @@ def bytes_ahead(among: int, total: int = MOST_AHEAD) -> int:
 
 
 class ReadAhead(Protocol):
-    """A file that was read ahead."""
+    """A file that has been read ahead."""
 
     @property
     def can_go_on(self) -> bool:
-        """True if the file can be opened at the place up to which it was read."""
+        """True if the file can be opened at the place up to which it has been read."""
 
     @property
     def end(self) -> Any:
-        """The end of the packets that were read ahead, in a form that can be compared."""
+        """The end of the packets that have been read ahead, in a form that can be compared."""
 
 
 _File = TypeVar("_File", bound=ReadAhead)
 
 
 def file_to_close(opened: Iterable[_File], most: int) -> _File | None:
-    """Return the file to close before one more is opened; None if fewer than ``most`` are open.
+    """Return the file to close before another is opened, or None if fewer than ``most`` are open.
 
-    The file whose read-ahead bytes last longest is closed. A reader cannot start within a gzip'd
-    file, so such a file is closed only if all open files are gzip'd.
+    The file that has been read furthest ahead is closed. Reading cannot start within a
+    gzip-compressed file, so such a file is closed only if all open files are gzip-compressed.
     """
     files = list(opened)
     if len(files) < most:
@@ -95,14 +95,14 @@ class _Place(NamedTuple):
 
 
 class _Ahead(NamedTuple):
-    """A packet that was read ahead, with the clock of its file at this packet."""
+    """A packet that has been read ahead, with the clock of its file at this packet."""
 
     clock_us: int
     packet: CapturedPacket | UnreadableBytes
 
 
 class _OpenedFile:
-    """An open file, the packets that follow, and the place up to which they were read."""
+    """An open file, the packets that follow, and the place up to which they have been read."""
 
     def __init__(
         self, name: str, place: _Place | None, opener: Opener | None, on_secrets: OnSecrets | None
@@ -119,7 +119,7 @@ class _OpenedFile:
 
     @property
     def place(self) -> _Place | None:
-        """The place of the next block; None if no block was read."""
+        """The place of the next block, or None if no block has been read."""
         head = self._blocks.head
         return None if head is None else _Place(self._source.offset, head)
 
@@ -128,7 +128,7 @@ class _OpenedFile:
 
 
 class _MergedFile:
-    """A file from its first packet to its end, with the packets that were read ahead."""
+    """A file from its first packet to its end, and the packets that have been read ahead."""
 
     def __init__(self, due: _Due, opener: Opener | None, on_secrets: OnSecrets | None) -> None:
         self._clock_us, self._name = due
@@ -136,7 +136,8 @@ class _MergedFile:
         self._ahead: deque[_Ahead] = deque()
         self._opened: _OpenedFile | None = None
         self._place: _Place | None = None
-        # The number of packets to pass over in a gzip'd file, which is read again from its start.
+        # The number of packets to skip in a gzip-compressed file, which is read again from its
+        # start.
         self._passed = 0
         self.can_go_on = True
         self.is_over = False
@@ -151,7 +152,7 @@ class _MergedFile:
 
     @property
     def end(self) -> _Due:
-        """The clock at the last packet that was read ahead."""
+        """The clock at the last packet that has been read ahead."""
         return _Due(self._clock_us, self._name)
 
     @property
@@ -159,7 +160,7 @@ class _MergedFile:
         return self._opened is not None
 
     def open(self) -> None:
-        """Open the file at the place up to which it was read."""
+        """Open the file at the place up to which it has been read."""
         opened = _OpenedFile(self._name, self._place, self._opener, self._on_secrets)
         self.can_go_on = not opened.is_compressed
         if not self.can_go_on:
@@ -177,7 +178,7 @@ class _MergedFile:
             self._opened = None
 
     def read(self) -> bool:
-        """Read one packet ahead. At the end of the file, close the file and return False."""
+        """Read one packet ahead. At the end of the file, close it and return False."""
         packet = None if self._opened is None else next(self._opened.packets, None)
         if packet is None:
             self.is_over = True
@@ -206,7 +207,7 @@ class _MergedFile:
 
     @property
     def has_packets(self) -> bool:
-        """True if packets were read ahead."""
+        """True if packets have been read ahead."""
         return bool(self._ahead)
 
 
@@ -222,9 +223,9 @@ class _Merge:
         self._opened: list[_MergedFile] = []
 
     def push(self, file: _MergedFile) -> None:
-        """Add a file again, unless it is over.
+        """Put a file back, unless it is over.
 
-        The file is opened if no packet that was read ahead is left.
+        If no packet that was read ahead is left, the file is opened.
         """
         if not file.has_packets and not file.is_over:
             self._opened = [other for other in self._opened if other.is_open]
@@ -250,8 +251,8 @@ def read_merged_packets(
     """Yield the packets of several files, merged by the clocks of the files.
 
     Before any packet is returned, ``on_secrets`` is called with the secrets at the start of each
-    file. ``on_secrets`` is called with all other secrets when these are read, and may be called
-    twice with the same secrets.
+    file. It is called with all other secrets when they are read, and may be called twice with the
+    same secrets.
     """
     waiting = sorted((_first_due(name, opener, on_secrets) for name in names), reverse=True)
     merge = _Merge()

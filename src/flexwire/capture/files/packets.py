@@ -1,4 +1,4 @@
-"""Packets and TCP segments: how a capture file stores them, and how the tap writes them."""
+"""Packets and TCP segments: how a capture file stores them and how the tap writes them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from flexwire.wire.segment_layout import MODULUS, SYN
 
 try:
     import numpy as np
-except ImportError:  # An extra installs NumPy. Without it, checksums are slower.
+except ImportError:  # NumPy is installed by an extra. Without NumPy, checksums are slower.
     np = None  # type: ignore[assignment]  # the only place that knows it may be missing
 
 # The handshake announces the widest possible window, 65,535 << 14 (RFC 7323). A frame of 100 MiB
-# fits into this window, so a reader has no reason to report that the window is full.
+# fits into this window, so a reader has no reason to report a full window.
 _WINDOW = 65535
 _SYN_OPTIONS = struct.pack(">BBHBBBB", 2, 4, 65495, 1, 3, 3, 14)
 
@@ -31,7 +31,7 @@ _DONT_FRAGMENT = 0x4000
 _TTL = 64
 _PROTOCOL_TCP = 6
 _HIGHEST_PORT = 65535
-# For this many bytes or more, numpy is faster. At 32 KiB numpy is 10 times as fast.
+# From this many bytes on, numpy is faster. At 32 KiB numpy is 10 times as fast.
 _LONG = 1024
 _FOLD_BITS = 8192
 
@@ -46,11 +46,11 @@ class SocketAddress(NamedTuple):
 def endpoints(
     client: tuple[str, int], server: tuple[str, int]
 ) -> tuple[SocketAddress, SocketAddress]:
-    """Return both endpoints of a connection in one address family, as an IP packet requires.
+    """Return both endpoints of a connection in the same address family, as an IP packet requires.
 
     Hosts are IP addresses. Raises `ValueError` for a name, or for a port outside 0-65535. If the
-    families differ, the IPv4 address is written as IPv4-mapped (RFC 4291, section 2.5.5.2). The
-    families differ if a proxy uses IPv4 on one side and IPv6 on the other.
+    families differ, the IPv4 address is written as an IPv4-mapped address (RFC 4291, section
+    2.5.5.2). The families differ if a proxy uses IPv4 on one side and IPv6 on the other.
 
     >>> [end.address.hex() for end in endpoints(("127.0.0.1", 50000), ("127.0.0.2", 9092))]
     ['7f000001', '7f000002']
@@ -71,7 +71,7 @@ def _mapped(host: IPv4Address | IPv6Address) -> IPv6Address:
 
 
 def word_sum(data: bytes | bytearray | memoryview) -> int:
-    """Return the sum of the big-endian 16-bit words modulo 65535. An odd last byte is a high byte.
+    """Return the sum of the big-endian 16-bit words, modulo 65535. An odd last byte is a high byte.
 
     The checksum of IP and TCP is the ones' complement of this sum (RFC 1071).
 
@@ -88,8 +88,8 @@ def word_sum(data: bytes | bytearray | memoryview) -> int:
         return total * 256 % 0xFFFF
     total = int.from_bytes(data, "little")
     bits = len(data) * 8
-    # Up to a certain size, adding one half of a number to the other half is faster than dividing
-    # the whole number.
+    # Up to a certain size, adding the two halves of a number is faster than dividing the whole
+    # number.
     while bits > _FOLD_BITS:
         half = (bits + 31) // 32 * 16
         total = (total >> half) + (total & ((1 << half) - 1))
@@ -100,7 +100,7 @@ def word_sum(data: bytes | bytearray | memoryview) -> int:
 class SegmentHeaders:
     """The IP and TCP headers of the segments that one endpoint sends to the other.
 
-    Both checksums are correct. A checksum is a sum, so the part that all segments share is added up
+    Both checksums are correct. A checksum is a sum, so the part that all segments share is summed
     only once.
     """
 
@@ -125,10 +125,10 @@ class SegmentHeaders:
     ) -> bytes:
         """Return the IPv4 or IPv6 header and the TCP header of one segment.
 
-        ``sequence`` and ``acknowledgment`` are reduced modulo 2**32. ``missing`` is the number of
-        unknown bytes after the payload. The checksum counts the missing bytes as zeros. Payload
-        and missing bytes together are at most 65,495, the maximum that the 16-bit length of an
-        IPv4 packet allows.
+        ``sequence`` and ``acknowledgment`` are taken modulo 2**32. ``missing`` is the number of
+        unknown bytes after the payload. The checksum counts the missing bytes as zeros. Together,
+        the payload and the missing bytes can be at most 65,495 bytes, the maximum that the 16-bit
+        length of an IPv4 packet allows.
         """
         sequence %= MODULUS
         acknowledgment %= MODULUS
@@ -184,22 +184,23 @@ FRAME_COMMENTS: dict[bytes, Direction] = {
     b"flexwire: a request begins here": "request",
     b"flexwire: a response begins here": "response",
 }
-"""The text of the comment on a packet whose payload begins with a frame, by the frame's direction.
+"""The comment on a packet whose payload begins with a frame, by the frame's direction.
 
-The comment is on the packet and not on the file. The comment therefore remains true if files are
-cut, filtered or merged. Wireshark's tools copy the comment.
+The comment is attached to the packet, not to the file. It therefore remains true if files are cut,
+filtered or merged. Wireshark's tools copy the comment.
 """
 
 SAMPLE_BYTES = 1024
-"""An `UnreadableBytes` or a frame with an error contains at most this many of the faulty bytes."""
+"""An `UnreadableBytes`, or a frame with an error, contains at most this many of the faulty bytes.
+"""
 
 
 class CapturedPacket(NamedTuple):
-    """A packet in a file. ``offset`` is the packet's position in the file.
+    """A packet in a capture file. ``offset`` is the packet's position in the file.
 
     ``original_length`` is the packet's length on the network. ``data`` may be shorter, because of
     the snaplen. ``begins`` is the direction of the frame that begins with the packet's payload, if
-    the file marks such a frame. ``comments`` are all comments on the packet.
+    the file marks such a frame. ``comments`` contains all comments on the packet.
     """
 
     timestamp_us: int
@@ -235,7 +236,7 @@ class UnreadableBytes(msgspec.Struct, frozen=True, gc=False):
     """Bytes of a capture file that should be a segment but cannot be read as one.
 
     ``offset`` is counted from the start of the uncompressed file. ``size`` is the number of
-    affected bytes in the file, if it is known, and ``data`` contains the first of them.
+    affected bytes in the file, if known, and ``data`` contains the first of them.
     """
 
     source: str
@@ -248,9 +249,9 @@ class UnreadableBytes(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class SegmentCounts:
-    """The numbers of a file's packets by outcome. ``skipped`` contains a number for each reason.
+    """The numbers of a file's packets by outcome. ``skipped`` contains the number for each reason.
 
-    When a file has been read to its end, ``packets == segments + unreadable_packets +
+    Once a file has been read to its end, ``packets == segments + unreadable_packets +
     sum(skipped.values())``.
     """
 

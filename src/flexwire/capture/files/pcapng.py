@@ -1,4 +1,4 @@
-"""Write the traffic of a proxy as pcapng files that Wireshark opens."""
+"""Write the traffic of a proxy as pcapng files that Wireshark can open."""
 
 from __future__ import annotations
 
@@ -37,17 +37,18 @@ if TYPE_CHECKING:
     from flexwire.capture.files.packets import Direction
 
 _Bytes = bytes | memoryview
-# The headers, the payload of the TCP segment, the number of missing bytes at its end, and the
-# options of the block.
+# The headers, the payload of the TCP segment, the number of bytes missing at the payload's end, and
+# the block's options.
 _Packet = tuple[bytes, memoryview, int, bytes]
 
 SEGMENT_BYTES = 60 * 1024
-"""The number of payload bytes in one written segment, less than the 65,495 that an IP packet can
-hold."""
+"""The number of payload bytes in one written segment, which is less than the 65,495 that an IP
+packet can hold.
+"""
 
 UNACKNOWLEDGED_BYTES = 1024 * 1024
-"""After this many bytes in one direction, the receiver's acknowledgment is written as a separate
-packet.
+"""After this many bytes in one direction, the receiver's acknowledgment is written as a packet of
+its own.
 """
 
 LINKTYPE_RAW = 101
@@ -55,18 +56,18 @@ _BYTE_ORDER_MAGIC = 0x1A2B3C4D
 _UNKNOWN_LENGTH = 0xFFFFFFFFFFFFFFFF
 _OPTION_USERAPPL = 4
 _MICROSECONDS = 6
-# The type and length of the block, the interface, both halves of the time, and the captured and
+# The block's type and length, the interface, both halves of the time, and the captured and the
 # original length.
 _PACKET_HEAD = struct.Struct("<7I")
 _BLOCK_END = struct.Struct("<I")
 _PACKETS_TOGETHER = 17  # Together these pieces hold 1 MiB of a long frame.
-# Pieces with at least this many bytes are written separately. Joining shorter pieces is faster.
+# Pieces of at least this many bytes are written separately. Joining shorter pieces is faster.
 _LONG = 16 * 1024
 _NOTHING = memoryview(b"")
 _PACKET_OVERHEAD = 80 + 64  # an upper bound for the block, options, and IPv6 and TCP headers
 _LENGTH = struct.Struct(">i")
-# The most digits in the number of a file. Files with longer numbers come from other programs and
-# are ignored.
+# The largest number of digits in a file's number. Files with longer numbers were written by other
+# programs and are ignored.
 _MOST_DIGITS = 9
 
 
@@ -77,7 +78,7 @@ def block(kind: int, body: bytes) -> bytes:
 
 
 def option(code: int, value: bytes) -> bytes:
-    """Return an option for a block. Code 0 ends the options."""
+    """Return an option of a block. Code 0 ends the options."""
     return struct.pack("<HH", code, len(value)) + value + b"\x00" * (-len(value) % 4)
 
 
@@ -91,7 +92,7 @@ def _file_header(comments: Sequence[bytes]) -> bytes:
     section = struct.pack("<IHHQ", _BYTE_ORDER_MAGIC, 1, 0, _UNKNOWN_LENGTH)
     section += b"".join(option(OPTION_COMMENT, comment) for comment in comments if comment)
     section += option(_OPTION_USERAPPL, b"flexwire") + _NO_MORE_OPTIONS
-    # A snaplen of 0 means that packets are never cut.
+    # A snaplen of 0 means that packets are never truncated.
     interface = struct.pack("<HHI", LINKTYPE_RAW, 0, 0)
     interface += option(OPTION_TSRESOL, bytes([_MICROSECONDS])) + _NO_MORE_OPTIONS
     return block(SECTION, section) + block(INTERFACE, interface)
@@ -120,7 +121,8 @@ def _write_whole(file: FileIO, pieces: Sequence[_Bytes]) -> int:
     if size < _LONG:
         pieces = [b"".join(pieces)]
     while left:
-        # An unbuffered write may write only a part, for instance when the disk becomes full.
+        # An unbuffered write may write only part of the bytes, for instance when the disk becomes
+        # full.
         written = os.writev(file.fileno(), pieces)
         left -= written
         pieces = _after(pieces, written) if left else ()
@@ -128,7 +130,7 @@ def _write_whole(file: FileIO, pieces: Sequence[_Bytes]) -> int:
 
 
 def _after(pieces: Sequence[_Bytes], written: int) -> list[_Bytes]:
-    """Return the pieces without the bytes that were already written."""
+    """Return the pieces without the bytes that have already been written."""
     rest: list[_Bytes] = []
     for piece in pieces:
         if written < len(piece):
@@ -141,7 +143,7 @@ def _is_deleted(file: FileIO) -> bool:
     try:
         return os.fstat(file.fileno()).st_nlink == 0
     except OSError:
-        # A network file system may report a full disk by an error from `fstat`.
+        # A network file system may report a full disk through an error from `fstat`.
         return True
 
 
@@ -152,24 +154,25 @@ def _now_us() -> int:
 class PcapngWriter(Closeable):
     """A directory of pcapng files ``tap-00001.pcapng``, ``tap-00002.pcapng``, … .
 
-    The next file begins if the next frame, or a group of frames that arrived together, would make
-    the current file larger than ``max_bytes``. A group is never split, so a larger group gets its
-    own file. A new file gets the next free name: numbers continue after the highest one in the
-    directory. Files of earlier runs are not changed, and several writers may use the same
-    directory. Only the owner can read the files, and the directory too if the writer creates it.
-    With a ``keep`` limit, the oldest finished files of this writer are removed to make room, and
-    are listed in ``kept.removed``. Each file contains the ``comment``, or several comments.
+    A new file begins if the next frame, or a group of frames that arrived together, would make the
+    current file larger than ``max_bytes``. A group is never split, so a group larger than that gets
+    its own file. A new file gets the next free name: numbers continue after the highest number in
+    the directory. Files from earlier runs are not changed, and several writers may use the same
+    directory. Only the owner can read the files; if the writer creates the directory, only the
+    owner can read that too. With a ``keep`` limit, the oldest finished files of this writer are
+    removed to make room, and are listed in ``kept.removed``. Each file contains the ``comment``, or
+    several of them.
 
-    The first payload of each stream in each file has a comment that marks the beginning of a frame.
-    The frames of each file can therefore be read without the other files. A stream without frames,
-    such as TLS, has this comment only at its start.
+    In each file, the first payload of each stream has a comment that marks the beginning of a
+    frame. The frames in each file can therefore be read without the other files. A stream without
+    frames, such as TLS, has this comment only at its start.
 
     A frame is passed to the operating system before `TappedConnection.send` returns, so none of it
-    is lost if the process is killed. ``copy_to`` is called with the blocks of each written frame.
-    If a write fails, `CaptureError` is raised. In this case the file still ends with a complete
+    is lost if the process is killed. ``copy_to`` is called with the blocks of each frame that is
+    written. If a write fails, `CaptureError` is raised. The file then still ends with a complete
     block, and every later write tries again, in a new file if necessary. If a file is deleted while
-    it is written, the writer continues with another file, and counts the deleted frames. A writer
-    must not be used by several threads at the same time.
+    it is being written, the writer continues in another file and counts the deleted frames. A
+    writer must not be used by several threads at once.
     """
 
     def __init__(
@@ -186,9 +189,9 @@ class PcapngWriter(Closeable):
         self.max_bytes = max_bytes
         self.kept = keep if isinstance(keep, KeptFiles) else KeptFiles(keep)
         self.paths: list[Path] = []
-        """The files that this writer has written and not removed."""
+        """The files that this writer has written and has not removed."""
         self.lost_frames = 0
-        """The number of frames whose file was deleted, or could not be closed."""
+        """The number of frames whose file was deleted or could not be closed."""
         self.copy_to: Callable[[bytes], None] | None = None
         self.told = 0
         """How often each stream was asked to mark its frames. This happens once in each file."""
@@ -211,10 +214,10 @@ class PcapngWriter(Closeable):
     ) -> TappedConnection:
         """Write a three-way handshake and return the object that writes the connection's frames.
 
-        Hosts are IP addresses. A name raises `ValueError`. ``initial_sequences`` are the initial
-        sequence numbers of the client and the server. By default they are random as in TCP, so that
-        a second connection on the same ports does not look like a retransmission of the first. If
-        ``has_frames`` is false, no comment marks the beginnings of frames.
+        Hosts must be IP addresses. A name raises `ValueError`. ``initial_sequences`` are the
+        initial sequence numbers of the client and the server. By default, they are random, as in
+        TCP, so that a second connection on the same ports does not look like a retransmission of
+        the first. If ``has_frames`` is false, no comment marks the beginnings of frames.
         """
         near, far = endpoints(client, server)
         first, second = initial_sequences or (secrets.randbits(32), secrets.randbits(32))
@@ -231,15 +234,15 @@ class PcapngWriter(Closeable):
         return self._header
 
     def tell_again(self) -> None:
-        """Mark the beginning of a frame in each stream again, in the same file."""
+        """Mark the beginning of a frame again in each stream, in the same file."""
         self.told += 1
 
     def rotate(self) -> bool:
-        """Continue in the next file, so that both files contain complete frames.
+        """Continue in the next file, so that both files contain only complete frames.
 
         Returns whether a file was finished. An empty file is not finished, but remains in use.
-        Raises `CaptureError` if no next file can be created. In that case the next frames are
-        written to the same file.
+        Raises `CaptureError` if the next file cannot be created. The next frames are then written
+        to the same file.
         """
         if self._file is None or self._size == self._header_size:
             return False
@@ -247,9 +250,9 @@ class PcapngWriter(Closeable):
         return True
 
     def say(self, *comments: bytes) -> None:
-        """Continue in the next file. Write these comments to that file and to all later files.
+        """Continue in the next file. Write these comments to that file and to all later ones.
 
-        Raises the `CaptureError` of `rotate`. In that case the comments of files do not change.
+        Raises the `CaptureError` of `rotate`. The comments of the files then do not change.
         """
         before = self._header
         self._header = _file_header(comments)
@@ -273,17 +276,17 @@ class PcapngWriter(Closeable):
             raise CaptureError("the writer is closed", source=str(self.directory))
         # Each file must be readable without the others, and a reader can start only at the start of
         # a frame. Every frame is therefore completely in one file. Sequence numbers continue in the
-        # next file, so that a reader of both files joins them without a gap. A repeated handshake
-        # would mean a new connection.
+        # next file, so that a reader of both files can join them without a gap. A repeated
+        # handshake would start a new connection.
         is_full = self._size > self._header_size and self._size + estimate > self.max_bytes
         if is_full or _is_deleted(self._file):
             self._next_file()
         self._make_room(estimate)
         start = self._size
         try:
-            # A system call takes more time than the bytes of a small packet, so several packets are
-            # written together. A long frame is written in parts, which saves a copy of it in
-            # memory.
+            # A system call takes longer than writing the bytes of a small packet, so several
+            # packets are written together. A long frame is written in parts, which avoids a copy of
+            # it in memory.
             pieces: list[_Bytes] = []
             copied: list[_Bytes] = []
             for number, packet in enumerate(packets, 1):
@@ -356,14 +359,14 @@ class PcapngWriter(Closeable):
             number += 1
             path = self.directory / f"{self.prefix}-{number:05}.pcapng"
             with suppress(FileExistsError):
-                # The file is unbuffered, because the content of a buffer is lost when the process
-                # is killed.
+                # The file is unbuffered, because buffered content is lost when the process is
+                # killed.
                 file = create_private_file(path)
                 lock_while_open(file)
                 return number, path, file
 
     def _finish(self, file: FileIO) -> None:
-        """Close a file. If the frames in the file cannot be written, count the frames as lost."""
+        """Close a file. If the frames in the file cannot be written, count them as lost."""
         is_lost = _is_deleted(file)
         try:
             if not is_lost:
@@ -379,7 +382,7 @@ class PcapngWriter(Closeable):
         self._frames = 0
 
     def _cut(self, file: FileIO, size: int) -> None:
-        """Remove a half-written frame, so that the file ends with a complete block."""
+        """Remove a partly written frame, so that the file ends with a complete block."""
         try:
             os.ftruncate(file.fileno(), size)
             file.seek(size)
@@ -421,7 +424,7 @@ def _are_frames(data: bytes, missing: int) -> bool:
 
 
 class TappedConnection:
-    """One connection that passes through a proxy, written as if a network card had seen it."""
+    """One connection through a proxy, written as if a network card had seen it."""
 
     def __init__(self, writer: PcapngWriter, client: _TappedSide, server: _TappedSide) -> None:
         self._writer = writer
@@ -430,7 +433,7 @@ class TappedConnection:
         self.closed = False
 
     def handshake(self, timestamp_us: int) -> None:
-        """Write the packets SYN, SYN and ACK, and ACK."""
+        """Write the three packets of the handshake: SYN, SYN and ACK, and ACK."""
         client, server = self._client, self._server
         packets = [self._packet(client, server, SYN)]
         client.sequence += 1
@@ -450,19 +453,20 @@ class TappedConnection:
     ) -> None:
         """Write a frame with its length prefix, several frames, or a truncated frame.
 
-        Frames that are sent together have the same time, and are in the same file. ``timestamp_us``
+        Frames that are sent together have the same time and are in the same file. ``timestamp_us``
         is in microseconds since the epoch. The default is the current time. ``frames`` is the
-        number of frames, which is needed to count lost frames. ``comments`` are put on the packet
-        in which the frames begin.
+        number of frames, which is needed to count lost frames. ``comments`` are attached to the
+        packet in which the frames begin.
         """
         self._send(direction, data, timestamp_us, frames=frames, comments=comments)
 
     def send_beginning(
         self, direction: Direction, data: bytes, missing: int, timestamp_us: int | None = None
     ) -> None:
-        """Write the beginning of a frame, and record how many other bytes were left out.
+        """Write the beginning of a frame, and record how many more bytes were left out.
 
-        A reader sees these bytes as in a capture with a snaplen: as packets without their payload.
+        Readers see the other bytes as they would in a capture with a snaplen: as packets without
+        their payload.
         """
         self._send(direction, data, timestamp_us, missing=missing)
 
@@ -485,7 +489,7 @@ class TappedConnection:
             sender, receiver = receiver, sender
         size = len(data) + missing
         said = b"".join(option(OPTION_COMMENT, comment) for comment in comments if comment)
-        # One more packet is needed if the payload ends within a segment, and another packet for the
+        # If the payload ends within a segment, one more packet is needed, and another one for the
         # receiver's last acknowledgment.
         count = -(-size // SEGMENT_BYTES) + bool(missing) + 1
         estimate = len(data) + len(said) + count * _PACKET_OVERHEAD
@@ -503,12 +507,12 @@ class TappedConnection:
             sender.told_in = 0
             raise
         finally:
-            # If writing fails, the sequence numbers still advance, so that every reader sees that
-            # bytes are missing.
+            # If writing fails, the sequence numbers still advance, so that every reader notices
+            # that bytes are missing.
             sender.sequence = end
 
     def miss(self, direction: Direction, size: int) -> None:
-        """Record that this many bytes are unknown, so that readers see that they are missing."""
+        """Record that this many bytes are unknown, so that readers notice that they are missing."""
         sender = self._client if direction == "request" else self._server
         sender.sequence += size
         sender.sends_frames = False
@@ -546,11 +550,11 @@ class TappedConnection:
     def _segments(
         self, sender: _TappedSide, receiver: _TappedSide, data: bytes, begins: bytes, said: bytes
     ) -> Iterator[_Packet]:
-        # The writer iterates over the packets after it has chosen their file.
+        # The writer iterates over the packets only after it has chosen their file.
         if sender.told_in == self._writer.told:
             begins = b""
         sender.told_in = self._writer.told
-        # The comment about the beginning of a frame comes first, because readers look for it.
+        # The comment that marks the beginning of a frame comes first, because readers look for it.
         options = begins + said
         options += _NO_MORE_OPTIONS if options else b""
         view = memoryview(data)

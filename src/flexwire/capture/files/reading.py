@@ -1,4 +1,4 @@
-"""Read pcap and pcapng files, compressed or not, one packet after another."""
+"""Read pcap and pcapng files, compressed or uncompressed, one packet after another."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
 
-    # A function that opens a file by its name for reading, starting at a given byte. The function
-    # raises OSError if the file cannot be opened.
+    # A function that opens a file by name for reading, starting at a given byte. It raises OSError
+    # if the file cannot be opened.
     Opener = Callable[[str, int], BinaryIO | io.BufferedReader[Any]]
 
     # A function that is called with the body of a decryption secrets block and its byte order.
     OnSecrets = Callable[[bytes, str], None]
 
     class ByteStream(Protocol):
-        """A source for the bytes of a file.
+        """A source of a file's bytes.
 
         `read` returns as many bytes as requested, except at the end.
         """
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
             """Return the next bytes, or b"" at the end."""
 
 
-# The package dpkt reads only the first section and the first interface of a pcapng file, allocates
+# The dpkt package reads only the first section and the first interface of a pcapng file, allocates
 # any length that a block declares, and does not return a packet's length on the network.
 
 STEP_BYTES = 64 * 1024
@@ -66,7 +66,7 @@ STEP_BYTES = 64 * 1024
 
 READ_AHEAD = 1024 * 1024
 DAMAGE = (OSError, EOFError, zlib.error)
-"""The errors that occur when a damaged file is read."""
+"""The errors that can occur when a damaged file is read."""
 
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -84,7 +84,7 @@ _PACKETS = (OLD_PACKET, SIMPLE_PACKET, ENHANCED_PACKET)
 
 
 def begins_as_capture(head: bytes) -> bool:
-    """Return whether these bytes begin a pcap or pcapng file that is not compressed."""
+    """Return whether these bytes begin an uncompressed pcap or pcapng file."""
     return head[:4] == SECTION_MAGIC or head[:4] in PCAP_MAGICS
 
 
@@ -93,9 +93,9 @@ def read_packets(
 ) -> Iterator[CapturedPacket | UnreadableBytes]:
     """Yield every packet of a pcap or pcapng file, in order. ``.gz`` files are decompressed.
 
-    Raises `CaptureError` if the file cannot be opened, or is in neither format. A truncated or
-    damaged file yields the packets before the damage, and then one `UnreadableBytes` with the place
-    of the damage. ``on_secrets`` is called with the secrets in a pcapng file.
+    Raises `CaptureError` if the file cannot be opened or is in neither format. A truncated or
+    damaged file yields the packets before the damage, and then one `UnreadableBytes` that gives the
+    place of the damage. ``on_secrets`` is called with the secrets in a pcapng file.
     """
     with open_capture(str(path), opener) as (file, _):
         yield from packets_of(str(path), file, on_secrets)
@@ -104,7 +104,7 @@ def read_packets(
 def packets_of(
     name: str, file: ByteStream, on_secrets: OnSecrets | None = None
 ) -> Iterator[CapturedPacket | UnreadableBytes]:
-    """Yield the packets of a file that is open and not compressed, as `read_packets` does."""
+    """Yield the packets of an open, uncompressed file, as `read_packets` does."""
     source = ForwardReader(name, file)
     yield from packets_in(begin_blocks(source), source, on_secrets)
 
@@ -129,7 +129,7 @@ def open_capture(
 ) -> Iterator[tuple[io.BufferedReader[Any], bool]]:
     """Open a file for forward reading, decompressed. Also return whether the file is compressed.
 
-    A ``start`` within the file is possible only if the file is not compressed.
+    Only an uncompressed file can have a ``start`` within the file.
     """
     try:
         file = _opened(name, start) if opener is None else _buffered(opener(name, start))
@@ -165,7 +165,7 @@ def _buffered(file: BinaryIO | io.BufferedReader[Any]) -> io.BufferedReader[Any]
 
 
 class _Raw(io.RawIOBase):
-    """The stream of an opener, in the form that `io.BufferedReader` needs."""
+    """The stream that an opener returns, in the form that `io.BufferedReader` needs."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -185,12 +185,12 @@ class _Raw(io.RawIOBase):
 
 
 class _GzipContent(io.RawIOBase):
-    """The content of a gzip'd file.
+    """The decompressed content of a gzip file.
 
     If zlib finds damage in a piece of the content, the decompressed bytes of that piece are lost.
-    Pieces are therefore the same for every read size, so that every reader gets the same bytes
+    Pieces are therefore independent of the read size, so that every reader gets the same bytes
     before the damage. Every later read raises the same error, so that no bytes are returned that
-    gzip produces from the damaged rest.
+    gzip derives from the damaged rest.
     """
 
     def __init__(self, file: BinaryIO | io.BufferedReader) -> None:
@@ -218,7 +218,7 @@ class _GzipContent(io.RawIOBase):
 
 
 class DamagedError(Exception):
-    """Damage that makes the rest of a file unreadable: its place and its reason."""
+    """Damage that makes the rest of a file unreadable: its place and the reason."""
 
     def __init__(self, reason: str, data: bytes = b"") -> None:
         self.reason = reason
@@ -236,7 +236,7 @@ def _ended(read_bytes: int, expected: int, data: bytes = b"") -> DamagedError:
 
 
 class ForwardReader:
-    """A file that is read forward, in pieces that are never longer than the rest of the file."""
+    """A file that is read forward, in pieces that never extend past the end of the file."""
 
     def __init__(self, name: str, file: ByteStream) -> None:
         self.name = name
@@ -272,8 +272,8 @@ class ForwardReader:
         try:
             data = self._file.read(min(size, STEP_BYTES))
             if size > STEP_BYTES:
-                # A length from damaged bytes must not be allocated as a whole, so bytes are skipped
-                # in pieces.
+                # A length that comes from damaged bytes must not be allocated at once, so bytes are
+                # skipped in pieces.
                 parts = [data]
                 missing = size - len(data)
                 while missing and parts[-1]:
@@ -287,7 +287,7 @@ class ForwardReader:
 
 
 class PcapHead(NamedTuple):
-    """The head of a pcap file, which says how to read its records."""
+    """The head of a pcap file, which determines how its records are read."""
 
     order: str
     per_second: int
@@ -309,7 +309,7 @@ class PcapRecords:
     def __iter__(self) -> Iterator[CapturedPacket | None]:
         """Read one record per step.
 
-        The first step reads the file's head, unless the head is known.
+        The first step reads the file's head, unless the head is already known.
         """
         source = self._source
         if not isinstance(self._head, PcapHead):
@@ -331,7 +331,7 @@ class PcapRecords:
 
     @property
     def head(self) -> PcapHead | None:
-        """The head of the file, or None until it is read."""
+        """The head of the file, or None until it has been read."""
         return self._head if isinstance(self._head, PcapHead) else None
 
 
@@ -344,7 +344,7 @@ class Interface(NamedTuple):
     offset_seconds: int
 
     def timestamp_us(self, high: int, low: int) -> int:
-        """Return the time of a packet, from the two halves of its number of ticks."""
+        """Return the time of a packet, given the two halves of its number of ticks."""
         ticks = high << 32 | low
         if self.per_second != MILLION:
             ticks = ticks * MILLION // self.per_second
@@ -352,7 +352,7 @@ class Interface(NamedTuple):
 
 
 class SectionHead(NamedTuple):
-    """The facts about a section of a pcapng file that its blocks have stated so far."""
+    """The facts about a section of a pcapng file, as stated by its blocks so far."""
 
     order: str
     interfaces: tuple[Interface, ...]
@@ -362,7 +362,7 @@ class SectionHead(NamedTuple):
 def options_in(body: bytes, position: int, order: str) -> Iterator[tuple[int, bytes]]:
     """Yield the code and value of each option in a block, starting at a position.
 
-    Raises `DamagedError` for an option that ends after the block.
+    Raises `DamagedError` for an option that extends past the end of the block.
     """
     while position + OPTION_HEAD <= len(body):
         code, size = struct.unpack_from(f"{order}HH", body, position)
@@ -385,17 +385,17 @@ class Section:
         self._enhanced = struct.Struct(f"{order}IIIII")
         self._old = struct.Struct(f"{order}HHIIII")
         self.interfaces = list(head.interfaces)
-        # A simple packet block contains no time. The time of the previous packet is the best
+        # A simple packet block does not contain a time. The time of the previous packet is the best
         # estimate.
         self.last_us = head.last_us
 
     @property
     def known(self) -> SectionHead:
-        """The facts that another reader needs to continue here."""
+        """The facts that another reader needs to continue from here."""
         return SectionHead(self.order, tuple(self.interfaces), self.last_us)
 
     def add_interface(self, body: bytes) -> None:
-        """Add the interface of an interface description block."""
+        """Add the interface that an interface description block describes."""
         if len(body) < 8:  # noqa: PLR2004 - the size of link type, reserved bytes and snaplen
             raise DamagedError("an interface description is too short for its fields", body)
         if len(self.interfaces) >= MAX_INTERFACES:
@@ -404,14 +404,14 @@ class Section:
         per_second, offset_seconds = MILLION, 0
         for code, value in options_in(body, 8, self.order):
             if code == OPTION_TSRESOL and len(value) == 1:
-                # The highest bit shows whether the resolution is a power of two or of ten.
+                # The highest bit indicates whether the resolution is a power of two or of ten.
                 per_second = 2 ** (value[0] & 0x7F) if value[0] & 0x80 else 10 ** value[0]
             elif code == OPTION_TSOFFSET and len(value) == 8:  # noqa: PLR2004 - the size of an int64
                 offset_seconds = struct.unpack(f"{self.order}q", value)[0]
         self.interfaces.append(Interface(linktype, snaplen, per_second, offset_seconds))
 
     def packet(self, kind: int, body: bytes) -> CapturedPacket | UnreadableBytes:
-        """Return the packet in a packet block. Damage in the block does not affect other blocks."""
+        """Return the packet in a packet block. Damage in one block does not affect other blocks."""
         layout = self._enhanced if kind == ENHANCED_PACKET else self._old
         if kind == SIMPLE_PACKET:
             return self._simple_packet(body)
@@ -452,7 +452,7 @@ class Section:
         comments: list[bytes] = []
         if len(body) < options + OPTION_HEAD:
             return ()
-        # The packet comes before its options, and is complete.
+        # The packet precedes its options, and is complete.
         with suppress(DamagedError):
             for code, value in options_in(body, options, self.order):
                 if code == OPTION_COMMENT:
@@ -478,7 +478,7 @@ class Section:
 
 
 class PcapngBlocks:
-    """The packets of a pcapng file, starting at a block."""
+    """The packets of a pcapng file, starting from a block."""
 
     def __init__(self, source: ForwardReader, head: SectionHead | None = None) -> None:
         self._source = source
@@ -524,13 +524,13 @@ class PcapngBlocks:
                 yield section.packet(kind, body)
 
     def tell_time(self, last_us: int) -> None:
-        """Set the time of the last packet, if another reader has read packets."""
+        """Set the time of the last packet, if another reader has already read packets."""
         if self.section is not None:
             self.section.last_us = last_us
 
     @property
     def head(self) -> SectionHead | None:
-        """The facts about the section, or None until the section header is read."""
+        """The facts about the section, or None until the section header has been read."""
         return None if self.section is None else self.section.known
 
 
@@ -539,7 +539,7 @@ CaptureBlocks = PcapRecords | PcapngBlocks
 
 
 def begin_blocks(source: ForwardReader) -> CaptureBlocks:
-    """Start to read a file. Raises `CaptureError` if the file is not a capture."""
+    """Start reading a file. Raises `CaptureError` if the file is not a capture."""
     try:
         magic = source.take(4)
     except DamagedError as damage:
@@ -556,7 +556,7 @@ def begin_blocks(source: ForwardReader) -> CaptureBlocks:
 
 
 def resume_blocks(source: ForwardReader, head: Head) -> CaptureBlocks:
-    """Continue to read a file at the start of a block, with the facts from earlier blocks."""
+    """Continue reading a file at the start of a block, with the facts from earlier blocks."""
     if isinstance(head, PcapHead):
         return PcapRecords(source, head)
     return PcapngBlocks(source, head)

@@ -1,4 +1,4 @@
-"""Keep the finished files of one writer within a disk limit, by removing the oldest files."""
+"""Keep the finished files of one writer within a disk limit by removing the oldest files."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ log = logging.getLogger("flexwire.tap")
 class KeepLimit:
     """The part of a capture that is kept on disk: a number of bytes, a number of files, or both.
 
-    The file that is currently written counts too. A frame larger than ``max_bytes`` is still
-    written completely. Raises `ArgumentError` for invalid limits.
+    The file that is currently being written also counts. A frame larger than ``max_bytes`` is
+    nevertheless written completely. Raises `ArgumentError` for invalid limits.
     """
 
     max_bytes: int | None = None
@@ -37,7 +37,7 @@ NO_LIMIT = KeepLimit()
 
 
 class FinishedFile(NamedTuple):
-    """A finished file, with the device and inode that identify it later."""
+    """A finished file, with the device and inode by which it is recognized later."""
 
     path: Path
     inode: tuple[int, int]
@@ -48,7 +48,7 @@ class FinishedFile(NamedTuple):
 class KeptFiles:
     """Finished files, oldest first, within a limit. Only files of this run are removed.
 
-    ``growing`` is the number of files that are written at the same time.
+    ``growing`` is the number of files that are being written at the same time.
     """
 
     def __init__(self, limit: KeepLimit, growing: int = 1) -> None:
@@ -57,14 +57,14 @@ class KeptFiles:
         self._files: deque[FinishedFile] = deque()
         self._size = 0
         self.removed: list[FinishedFile] = []
-        """The files that were removed. The code that counts them empties this list."""
+        """The files that were removed. The code that counts them empties this list afterwards."""
 
     def begin(self, path: Path) -> None:
         """Do nothing when a file begins."""
 
     def add(self, file: FinishedFile) -> None:
         """Add a finished file."""
-        # Without a limit no file is removed, so the writer does not have to remember the files.
+        # Without a limit, no file is removed, so the writer does not have to remember the files.
         if self._limit != NO_LIMIT:
             self._files.append(file)
             self._size += file.size

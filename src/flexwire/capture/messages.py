@@ -1,11 +1,11 @@
 """Read the messages in capture files one after another, without Spark.
 
-Files are read one after the other, in the order of their first segments. Memory holds only the
-connections that are open. The version of a response comes from its request.
+Files are read one after another, in the order of their first segments. Only the open connections
+are held in memory. The version of a response is taken from its request.
 
-The frames of a connection are held back until the connection is recognized as Kafka, or until it
-ends. A connection that is not Kafka, or for which too many bytes would have to be held, yields
-bytes and no messages.
+The frames of a connection are held back until the connection is recognized as Kafka or ends. A
+connection that is not Kafka, or that would require too many bytes to be held, yields bytes and no
+messages.
 
 Packet numbers start at 1 in each file, as in Wireshark. Earlier packets are needed to find the
 request that a response answers, so a connection is read from its start.
@@ -52,12 +52,12 @@ connection that was silent the longest.
 
 HELD_FRAMES = 1000
 HELD_BYTES = 256 * 1024
-"""The largest number of bytes that are held for an unproven connection. With more bytes, the
-connection counts as not Kafka.
+"""The largest number of bytes that are held for an unproven connection. If there are more bytes,
+the connection counts as not Kafka.
 """
 
 _UNPROVEN = "no request on the connection reads as Kafka"
-# The kind and reason of `UnusedBytes`, for each kind of turn without a message.
+# The kind and the reason of `UnusedBytes`, for each kind of turn that contains no message.
 _WITHOUT_REQUEST = {
     "token": ("token", "a SASL token is not a Kafka message"),
     "response": ("unpaired", "no unanswered request on the connection has this correlation id"),
@@ -65,10 +65,10 @@ _WITHOUT_REQUEST = {
 
 
 class CapturedMessage(NamedTuple):
-    """A message from a frame. The body of the message is not decoded.
+    """A message that a frame contains. The body of the message is not decoded.
 
-    ``name`` is the newest name in the catalog for the api key at this version. A response may have
-    version 0 although its request has another version (KIP-511).
+    ``name`` is the newest name that the catalog lists for the api key at this version. A response
+    may have version 0 although its request has another version (KIP-511).
     """
 
     name: str
@@ -83,9 +83,10 @@ class CapturedMessage(NamedTuple):
 class UnusedBytes(NamedTuple):
     """Bytes that are not part of a message: their kind, the reason, and their number on the wire.
 
-    The kinds are "packet" (without a TCP segment, or cut off by the end of the file), "frame"
-    (incomplete), "header" (does not decode), "unpaired" (a response without its request), "token"
-    (part of a SASL exchange) and "not Kafka" (on a connection that is not Kafka).
+    The kinds are "packet" (a packet without a TCP segment, or cut off by the end of the file),
+    "frame" (an incomplete frame), "header" (a header that does not decode), "unpaired" (a response
+    without its request), "token" (part of a SASL exchange) and "not Kafka" (bytes on a connection
+    that is not Kafka).
     """
 
     kind: str
@@ -94,7 +95,7 @@ class UnusedBytes(NamedTuple):
 
 
 class PacketFrame(NamedTuple):
-    """A frame that a packet completes, and the frame's role in the conversation."""
+    """A frame that is completed by a packet, and the frame's role in the conversation."""
 
     frame: CapturedFrame
     turn: Turn
@@ -104,7 +105,7 @@ _Item = TypeVar("_Item", "CapturedMessage | UnusedBytes", "PacketFrame | UnusedB
 
 
 def read_messages(paths: Iterable[Path]) -> Iterator[CapturedMessage | UnusedBytes]:
-    """Read capture files and yield the message of each frame, or the reason why there is none.
+    """Read capture files and yield the message in each frame, or the reason why there is none.
 
     Raises `CaptureError` for a file that is not a capture.
     """
@@ -112,7 +113,7 @@ def read_messages(paths: Iterable[Path]) -> Iterator[CapturedMessage | UnusedByt
 
 
 def read_frames(paths: Iterable[Path]) -> Iterator[PacketFrame | UnusedBytes]:
-    """Read capture files and yield every frame of Kafka connections, and all other bytes.
+    """Read capture files and yield every frame on Kafka connections, and all other bytes.
 
     Raises `CaptureError` for a file that is not a capture.
     """
@@ -157,7 +158,7 @@ class _PortPair(Generic[_Item]):
     def __init__(self, read: Callable[[CapturedFrame, Turn], _Item]) -> None:
         self._read: Callable[[CapturedFrame, Turn], _Item] = read
         self._assembler = FrameAssembler()
-        # These frames are kept by connection, because a capture may have several connections on the
+        # The frames are grouped by connection, because several connections in a capture may use the
         # same ports at the same time.
         self._conversations: dict[str, Conversation] = {}
         self._held: dict[str, list[tuple[_Item, int]]] = {}
@@ -170,7 +171,7 @@ class _PortPair(Generic[_Item]):
         return self._proven(self._assembler.finish())
 
     def _proven(self, frames: list[CapturedFrame]) -> Iterator[_Item | UnusedBytes]:
-        """Yield the messages of new and held frames once it is known whether this is Kafka."""
+        """Yield the messages in new and held frames once it is known whether this is Kafka."""
         for frame in frames:
             conversation = self._conversations.setdefault(frame.connection, Conversation())
             item = self._read(frame, hear(frame, conversation))
@@ -243,11 +244,11 @@ def _response(request: RequestFrame, payload: bytes) -> CapturedMessage:
 
 
 def find_packet_frames(path: Path, number: int) -> list[PacketFrame]:
-    """Return the frames that end in a packet, or else the frame that crosses the packet.
+    """Return the frames that end in a packet or, if there are none, the frame that crosses it.
 
-    The packets of the file are numbered from 1. Other packets with the same microsecond, connection
-    and direction count as the same packet. Raises `CaptureError` if the file has no such packet, or
-    if the packet contains no part of a frame.
+    The file's packets are numbered from 1. Other packets with the same microsecond, connection and
+    direction are treated as the same packet. Raises `CaptureError` if the file contains no such
+    packet, or if the packet contains no part of a frame.
     """
     wanted = _wanted(path, number)
     when, conversations = wanted.timestamp_us, _Conversations()
@@ -267,10 +268,10 @@ def find_packet_frames(path: Path, number: int) -> list[PacketFrame]:
 
 
 def find_packets(path: Path, ends: Sequence[tuple[str, str, int]]) -> list[int | None]:
-    """Return the packet number for the end of each frame, as `find_packet_frames` expects it.
+    """Return the number of the packet in which each frame ends, as `find_packet_frames` expects it.
 
-    An end is the connection of a frame, its direction and its ``timestamp_us``. The result is None
-    for an end that is not in the file.
+    An end consists of a frame's connection, its direction and its ``timestamp_us``. The result is
+    None for an end that is not in the file.
     """
     wanted: dict[tuple[int, str, str], int] = {}
     keys = []
@@ -301,7 +302,7 @@ class _Conversations:
         self._conversations: dict[str, Conversation] = {}
 
     def frames(self, frames: list[CapturedFrame], wanted: Segment) -> list[PacketFrame]:
-        """Process frames, and return the later ones in the direction of the wanted segment."""
+        """Process frames, and return the later ones in the same direction as the wanted segment."""
         messages = []
         for frame in frames:
             turn = self._turn(frame)
@@ -340,7 +341,7 @@ def _wanted(path: Path, number: int) -> Segment:
 
 
 def _next(path: Path, number: int) -> str:
-    """Return the end of an error message, which gives the next packet with a payload."""
+    """Return the end of an error message, which names the next packet with a payload."""
     packets = (packet for packet in read_packets(path) if not isinstance(packet, UnreadableBytes))
     for other, packet in enumerate(packets, 1):
         if other > number:
@@ -357,6 +358,6 @@ def _segments(path: Path) -> Iterator[Segment]:
         try:
             yield read_segment(packet)
         except (Skipped, UnreadablePacketError):
-            # The user asked for one packet. Packets that are not segments do not belong to a
+            # The user asked for one packet. Packets that contain no segment do not belong to a
             # stream.
             continue

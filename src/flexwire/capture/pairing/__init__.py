@@ -1,7 +1,7 @@
-"""Pairs of requests and responses in a capture's frames, and the headers of these frames.
+"""Pairs of requests and responses in a capture's frames, and these frames' headers.
 
-Kernels read the frames that they can read with certainty. The other frames are read as Python
-objects, one at a time. Kernels and objects continue from the same state.
+Kernels read the frames that they can read with certainty. Other frames are read one at a time, as
+Python objects. Kernels and objects continue from the same state.
 """
 
 from flexwire.extras import require

@@ -1,7 +1,7 @@
-"""The header layout and the role of each API key and version, read from the specs.
+"""The header layout and the role of each API key and version, according to the specs.
 
-The table contains a word for each request, with all facts that a kernel needs. A request whose
-facts do not fit into a word is read as an object.
+The table contains one word for each request, which holds all facts that a kernel needs. A request
+whose facts do not fit into a word is read as an object.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 
 SECRETS = METADATA_TOPIC.encode(), METADATA_TOPIC_ID.bytes
-"""A request with one of these byte strings may ask for records of the cluster's metadata."""
+"""A request that contains one of these byte strings may ask for records of the cluster's metadata.
+"""
 
 # With these formats, a kernel can read a request's header. The header has no other fields before
 # the client id.
@@ -41,11 +42,11 @@ _HEAD_ENDS = [L.API_VERSION_AT, CORRELATION_ID_IN_REQUEST, L.REQUEST_HEAD]
 
 @dataclass(frozen=True, slots=True)
 class ApiTable:
-    """A table with a row for each api key, and with ``versions`` columns.
+    """A table with a row for each api key and ``versions`` columns.
 
-    The last column applies to all versions above the released versions. ``words`` contains the word
-    of each version, in the layout of `flexwire.capture.pairing.layout`. ``names`` contains the
-    number of the request's name in ``requests``.
+    The last column applies to all versions newer than the released ones. ``words`` contains a word
+    for each version, in the layout of `flexwire.capture.pairing.layout`. ``names`` contains the
+    number of the request's name, which is an index into ``requests``.
     """
 
     words: NumpyArray
@@ -78,7 +79,7 @@ class ApiTable:
 @per_catalog
 @cache
 def api_table() -> ApiTable:
-    """Return the table for the catalog."""
+    """Return the table for a catalog."""
     keys = [key for key in sorted(catalog().api_keys()) if key >= 0 and request_entries(key)]
     ranges = [entry.versions for key in keys for entry in request_entries(key)]
     newest = max(
@@ -127,10 +128,10 @@ def _class(name: str, version: int) -> int:
 
 
 def _header(schema: Schema) -> tuple[int, bool, int] | None:
-    """Return the client id's format, whether tags follow, and the client instance id's tag.
+    """Return the client id's format, whether tags follow it, and the tag of the client instance id.
 
-    The tag is -1 if there is no such id, or if other tags are known. The result is None for any
-    other header.
+    The tag is -1 if there is no client instance id, or if other tags are known. For any other
+    header, the result is None.
     """
     inline = [field for field in schema.fields if field.presence is Presence.INLINE]
     ends, end = [], 0
@@ -144,7 +145,7 @@ def _header(schema: Schema) -> tuple[int, bool, int] | None:
 
 
 def _instance_tag(schema: Schema) -> int:
-    """Return the tag of the client instance id if it is the only known tag, and otherwise -1."""
+    """Return the client instance id's tag if it is the only known tag, and -1 otherwise."""
     attribute = client_instance_field("RequestHeader")
     tags = [tag for tag, field in schema.tagged.items() if field.attribute == attribute]
     return tags[0] if tags and len(schema.tagged) == 1 and tags[0] < L.SEVEN_BITS else -1

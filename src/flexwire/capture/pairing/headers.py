@@ -51,20 +51,20 @@ _BYTES = (
 
 @dataclass(slots=True, eq=False)
 class HeaderColumns:
-    """The headers of a chunk's frames, one row for each frame.
+    """The headers of a chunk's frames, in one row per frame.
 
     ``kind`` is `UNREAD`, `REQUEST` (also for a damaged request whose header can be read),
     `UNPAIRED` or `ANSWER`, as `flexwire.capture.pairing.layout` numbers them. The kind determines
-    which columns are meaningful. A response row contains the api key, version, client id and
+    which columns have a meaning. The row of a response contains the api key, version, client id and
     ``request_time`` of its request. ``client`` contains indexes into ``clients``. ``instance_at``
-    is the offset of the client instance id in the payload of a plain request with such an id, and
-    otherwise 0. ``is_expected`` says whether a request expects a response. ``odd`` contains the
-    results of `FrameReader` for the rows that were not plain. For a plain row, ``flags`` contains
-    the flags of the row's connection after that row.
+    is the offset of the client instance id in the payload of a plain request that contains one, and
+    otherwise 0. ``is_expected`` indicates whether a request expects a response. ``odd`` contains
+    the results of `FrameReader` for the rows that were not plain. For a plain row, ``flags``
+    contains the flags that the row's connection has after that row.
 
-    A row for which ``is_given`` is true was already read. The columns already contain its kind,
-    correlation id and flags, and for a request also the api key, the version, the client id and
-    whether a response is expected.
+    A row for which ``is_given`` is true has already been read. Its columns already contain the
+    kind, correlation id and flags, and for a request also the api key, the version, the client id
+    and whether a response is expected.
     """
 
     kind: NumpyArray
@@ -85,14 +85,14 @@ class HeaderColumns:
 
     @classmethod
     def fresh(cls, rows: int, clients: list[str]) -> HeaderColumns:
-        """Return columns for a number of rows that were not read yet."""
+        """Return columns for a number of rows that have not been read yet."""
         columns: dict[str, Any] = {name: np.zeros(rows, np.int32) for name, _ in _INT32}
         columns |= {name: np.zeros(rows, np.uint8) for name, _ in _BYTES}
         return cls(**columns, request_time=np.zeros(rows, np.int64), clients=clients, odd={})
 
     @classmethod
     def joined(cls, parts: Sequence[HeaderColumns], clients: list[str]) -> HeaderColumns:
-        """Return all rows of parts that share client numbers and have no odd rows."""
+        """Return all rows of several parts that share client numbers and have no odd rows."""
         fresh = cls.fresh(0, clients)
         names = [name for name, _ in (*_INT32, *_BYTES)]
         columns: dict[str, Any] = {
@@ -108,7 +108,7 @@ class HeaderColumns:
         return replace(self, **some, odd=pick_rows(self.odd, rows))
 
     def tell(self, row: int, values: dict[str, Any], client: int) -> None:
-        """Set the result of `FrameReader` for a request, or for a frame that was not read."""
+        """Store the result of `FrameReader` for a request, or for a frame that was not read."""
         self.odd[row] = values
         self.is_guarded[row] = values["is_guarded"]
         self.is_expected[row] = "message" in values and values.get("pair") is not None
@@ -121,7 +121,7 @@ class HeaderColumns:
     def answer(
         self, row: int, values: dict[str, Any], said: RequestSummary | None, client: int
     ) -> None:
-        """Set the result of `FrameReader` for a response with a header, and for its request."""
+        """Store the result of `FrameReader` for a response with a header, and for its request."""
         if "outcome" in values:
             self.odd[row] = values
         self.is_guarded[row] = values["is_guarded"]
@@ -136,7 +136,7 @@ _HEADER = ("correlation_id", "header_version", "body_offset")
 
 
 class PairingRun:
-    """The words that a kernel needs to process one chunk, and the memory to which they point."""
+    """The words that a kernel needs to process one chunk, and the memory that they point to."""
 
     def __init__(
         self,
@@ -188,13 +188,13 @@ class PairingRun:
         self.use(clients)
 
     def use(self, clients: ClientIds) -> None:
-        """Continue with additional client ids."""
+        """Continue with more client ids."""
         self.waiting.words.clients = address(clients.table)
         self.waiting.words.client_mask = len(clients.table) - 1
         self.waiting.words.client_extents = address(clients.extents)
 
     def read_again(self, row: int) -> None:
-        """Make the kernel read the first bytes of a row, although the frame is damaged."""
+        """Make the kernel read the first bytes of a row even though the frame is damaged."""
         self._held["errors"][row] = 0
 
     def prepare(self, row: int, *, expects: bool) -> None:
@@ -204,16 +204,16 @@ class PairingRun:
         self.waiting.words.expects = int(expects)
 
     def number(self, row: int) -> int:
-        """Return the number that identifies the state of a row's connection."""
+        """Return the number that identifies the state of the row's connection."""
         return int(self._held["numbers"][self.frames.connection[row]])
 
     def skip(self) -> None:
-        """Continue after a row that leaves no request or response pending."""
+        """Continue after a row that leaves neither a request nor a response pending."""
         self.waiting.words.at = self.waiting.words.at + 1
 
 
 class RequestSummary(NamedTuple):
-    """The facts in a request that its response needs: layout, client and time."""
+    """The facts about a request that its response needs: layout, client and time."""
 
     api_key: int
     api_version: int
@@ -222,13 +222,13 @@ class RequestSummary(NamedTuple):
 
     @classmethod
     def of_entry(cls, what: int, client: int, time: int, clients: ClientIds) -> RequestSummary:
-        """Return the facts in an entry of a kernel."""
+        """Return the facts in a kernel's entry."""
         version = _signed(what & L.VERSION_MASK, L.API_KEY_SHIFT)
         return cls(what >> L.API_KEY_SHIFT, version, clients.text(client), time)
 
 
 class WaitingFrames(NamedTuple):
-    """The frames on a connection that wait for their request or response.
+    """The frames on a connection that are waiting for their request or response.
 
     ``asked`` contains the correlation id, the index and the facts of each request. The facts are
     None for a token. ``early`` contains the correlation id, the index and the time of each
@@ -258,17 +258,17 @@ def _signed(number: int, bits: int) -> int:
 
 
 class ConnectionReader:
-    """A connection whose frames are read as objects, with the frames that wait on it."""
+    """A connection whose frames are read as objects, and the frames that are waiting on it."""
 
     def __init__(self, reader: FrameReader) -> None:
         self._reader = reader
-        # The state is found by the pair that the conversation returned.
+        # The state is found through the pair that the conversation returned.
         self._asked: dict[int, tuple[int, RequestSummary]] = {}
         self._early: dict[int, int] = {}
 
     @property
     def conversation(self) -> Conversation:
-        """The conversation on the connection."""
+        """The conversation on this connection."""
         return self._reader.conversation
 
     def waiting(self) -> WaitingFrames:
@@ -284,7 +284,7 @@ class ConnectionReader:
         return WaitingFrames(asked, early)
 
     def resume(self, waiting: WaitingFrames) -> ConnectionReader:
-        """Continue from the state of another reader, with the oldest frames first."""
+        """Continue from another reader's state, with the oldest frames first."""
         conversation = self._reader.conversation
         for correlation_id, index, said in waiting.asked:
             if said is None:
@@ -301,10 +301,9 @@ class ConnectionReader:
     def read(
         self, frame: CapturedFrame
     ) -> tuple[dict[str, Any], RequestSummary | None, int | None]:
-        """Return the header of a frame, and for a response the facts from its request.
+        """Return the header of a frame and, for a response, the facts from its request.
 
-        For a request whose response was captured first, the second value is the index of the
-        response.
+        For a request whose response was captured first, the second value is the response's index.
         """
         values = self._reader.read(frame)
         pair = values.get("pair")
@@ -323,7 +322,7 @@ class ConnectionReader:
         return values, None, None
 
     def forgotten(self) -> Iterator[int]:
-        """Yield each request that certainly no longer waits.
+        """Yield each request that is certainly no longer waiting.
 
         Each request is yielded only once.
         """
@@ -332,19 +331,19 @@ class ConnectionReader:
             yield index
 
     def unanswered(self) -> list[int]:
-        """Return the requests that wait, and those that no longer wait but got no response."""
+        """Return the requests that wait, and those that no longer wait but have no response."""
         return [index for index, _ in self._asked.values()]
 
 
 def summarize_request(values: dict[str, Any], frame: CapturedFrame) -> RequestSummary:
-    """Return the facts in a request that its response needs."""
+    """Return the facts about a request that its response needs."""
     return RequestSummary(
         values["api_key"], values["api_version"], values["client_id"], frame.timestamp_us
     )
 
 
 class FrameReader:
-    """Read the frames of one connection as columns, without their bodies.
+    """Read the frames of one connection into columns, without their bodies.
 
     Frames are read in the order in which the assembler returned them. The bytes of a token are
     never shown. The bytes of a frame that does not decode as a request or response are shown only
@@ -361,7 +360,7 @@ class FrameReader:
         self.conversation = conversation or Conversation()
 
     def read(self, frame: CapturedFrame) -> dict[str, Any]:
-        """Return the columns of `FRAMES` that depend on the frame's header and its place."""
+        """Return the columns of `FRAMES` that depend on the frame's header and on its place."""
         turn = hear(frame, self.conversation)
         values: dict[str, Any] = {"is_guarded": not self._show_credentials and turn.is_guarded}
         if turn.kind == "token":
@@ -388,8 +387,7 @@ class FrameReader:
         tagged, client_id = raw_tagged_fields(header.unknown_tagged_fields), request.client_id
         is_other = not is_believable(request) and client_id != self.conversation.client_id
         if is_other and not self._show_credentials:
-            # Other bytes may look like a header too. The client id of such bytes would be
-            # incorrect.
+            # Other bytes may also look like a header. The client id in such bytes would be wrong.
             client_id = None
         is_secret = carries_credentials(request.message_name) or not is_believable(request)
         if is_secret and not self._show_credentials:

@@ -1,9 +1,9 @@
 """Pair requests and responses among the frames of a capture, and read their headers.
 
-The state of all connections is kept from chunk to chunk, in arrays. A kernel reads the plain
-frames, and leaves uncertain decisions to Python. If a connection may carry raw tokens, the rest of
-the connection is read frame by frame. Without kernels, all connections are read in this way. All
-results are equal to those of `FrameReader`.
+The state of all connections is kept in arrays from one chunk to the next. A kernel reads the plain
+frames, and leaves the uncertain decisions to Python. If raw tokens may follow on a connection, the
+rest of the connection is read frame by frame. Without kernels, all connections are read this way.
+All results are the same as those of `FrameReader`.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ __all__ = [
 
 _FLAGS, _CLIENT = L.FLAGS, L.CLIENT
 _KEY, _WHAT, _E_CLIENT, _INDEX = L.KEY, L.WHAT, L.ENTRY_CLIENT, L.INDEX
-# If there are more client ids than this, unused ids are dropped.
+# If there are more client ids than this, those that are no longer used are dropped.
 _MANY_CLIENTS = 4096
 
 
 class Pairing:
-    """The unanswered requests of all connections, kept from chunk to chunk.
+    """The unanswered requests of all connections, kept from one chunk to the next.
 
     A pairing can be pickled between chunks and continued elsewhere, with or without kernels. The
-    pickle does not contain known facts about requests without a response, or about responses before
-    their request.
+    pickle does not contain the known facts about requests without a response, or about responses
+    that precede their request.
     """
 
     def __init__(self, *, show_credentials: bool = False) -> None:
@@ -89,8 +89,7 @@ class Pairing:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._clients = ClientIds(state["_clients"])
-        # A waiting frame keeps its place in the order, because its entry is put back at this
-        # place.
+        # A waiting frame keeps its place in the order, because its entry is put back in that place.
         states = self._states
         self._states = make_states(len(states))
         self._states[:, [_FLAGS, _CLIENT]] = states[:, [_FLAGS, _CLIENT]]
@@ -100,9 +99,9 @@ class Pairing:
     ) -> HeaderColumns:
         """Read the next frames of all connections, and return their headers.
 
-        ``given`` contains the facts of the rows that are already known. ``given`` requires the
-        kernel, and is not allowed if any connection is read frame by frame. Only the other rows
-        are read.
+        ``given`` contains the facts about the rows that are already known. ``given`` requires the
+        kernel, and is not allowed if any connection is read frame by frame. Only the other rows are
+        read.
         """
         if len(self._clients.texts) > self._most_clients:
             self._forget_clients()
@@ -129,16 +128,16 @@ class Pairing:
         return headers
 
     def connections(self) -> list[str]:
-        """Return the names of the connections that have frames and have not ended."""
+        """Return the names of the connections that have had frames and have not ended."""
         return list(self._numbers)
 
     def flags(self, connection: str) -> int:
-        """Return the flags of a connection: some of `OPEN`, `GUARDED` and `BY_OBJECTS`."""
+        """Return a connection's flags: any of `OPEN`, `GUARDED` and `BY_OBJECTS`."""
         number = self._numbers.get(connection)
         return 0 if number is None else int(self._states[number, _FLAGS])
 
     def client_id(self, connection: str) -> str | None:
-        """Return the last client id in a request of a connection, if there was one."""
+        """Return the last client id in a request on a connection, if there was one."""
         number = self._numbers.get(connection)
         if number is None:
             return None
@@ -178,7 +177,7 @@ class Pairing:
         }
 
     def waiting(self) -> dict[str, NumpyArray]:
-        """Return the correlation ids that wait on each connection that a kernel reads."""
+        """Return the correlation ids that are waiting on each connection that a kernel reads."""
         entries = self._kept if self._waiting is None else self._waiting.entries()
         entries = entries[np.argsort(entries[:, _KEY], kind="stable")]
         ids = entries[:, _KEY] & L.CORRELATION_MASK
@@ -187,7 +186,7 @@ class Pairing:
         return dict(zip(names, np.split(ids, starts[1:]), strict=False))
 
     def end(self, connection: str) -> None:
-        """Forget a connection that has ended, and leave its pending requests unanswered."""
+        """Forget a connection that has ended; its pending requests remain unanswered."""
         number = self._numbers.pop(connection, None)
         if number is None:
             return
@@ -201,7 +200,7 @@ class Pairing:
         self._free.append(number)
 
     def forgotten(self) -> dict[str, list[int]]:
-        """Return the indexes of requests that certainly get no response, by connection."""
+        """Return the indexes of the requests that certainly get no response, by connection."""
         return {name: sorted(indexes) for name, indexes in self._forgotten.items()}
 
     def unanswered(self) -> dict[str, list[int]]:
@@ -228,7 +227,7 @@ class Pairing:
         return {name: dict(requests) for name, requests in self._early.items()}
 
     def take_early(self) -> dict[str, dict[int, RequestSummary]]:
-        """Return the result of `early`, and keep no copy."""
+        """Return the result of `early` without keeping a copy."""
         early, self._early = self._early, {}
         return early
 
@@ -267,7 +266,7 @@ class Pairing:
     def _read(self, read: Any, run: PairingRun) -> dict[int, int]:
         """Read the plain frames.
 
-        Return for each connection the first row that is read as an object.
+        For each connection, return the first row that is read as an object.
         """
         waiting, begins = run.waiting, dict.fromkeys(self._objects, 0)
         while (why := read(waiting.address)) != L.AT_END:
@@ -296,7 +295,7 @@ class Pairing:
     def _help(
         self, why: int, run: PairingRun, row: int, number: int, request: RequestFrame
     ) -> None:
-        """Decide about a request with a plain header that the kernel left undecided."""
+        """Decide about a request with a plain header about which the kernel could not decide."""
         payload = run.frames.payload(row)
         if why == L.NEW_CLIENT:
             self._clients.number(request.client_id)
@@ -355,7 +354,7 @@ class Pairing:
         self._states[number, _FLAGS] |= L.BY_OBJECTS
 
     def _drop(self, number: int) -> NumpyArray:
-        """Remove and return the waiting frames of a connection."""
+        """Remove and return a connection's waiting frames."""
         if self._waiting is not None:
             return self._waiting.take(number)
         is_its = self._kept[:, _KEY] >> L.CONNECTION_SHIFT == number
@@ -399,7 +398,7 @@ class Pairing:
         yield from zip(rows.tolist(), numbers[frames.connection[rows]].tolist(), strict=True)
 
     def _forget_clients(self) -> None:
-        """Keep only the client ids that are still in use."""
+        """Keep only the client ids that are still used."""
         entries = self._kept if self._waiting is None else self._waiting.take(L.ALL)
         clients, kept = self._clients, ClientIds()
         renumbered = np.array(

@@ -1,8 +1,7 @@
 """Paired frames: facts about a frame from its header, its counterpart and its connection.
 
-Callers provide the facts that only the whole capture shows: which connections are Kafka, and which
-requests were answered late or never. The code works with columns, and in rare cases with single
-rows.
+Callers supply the facts that only the whole capture reveals: which connections are Kafka, and which
+requests were answered late or never. The code processes columns and, in rare cases, single rows.
 """
 
 from __future__ import annotations
@@ -57,7 +56,8 @@ OF_FRAME = (
     ("body_offset", pa.int32()),
     ("header_unknown_tagged_fields", RAW_TAGGED_FIELDS),
 )
-"""The kind of a frame and its header. A response contains some facts from its request."""
+"""The kind of a frame, and its header. The row of a response contains some facts from its request.
+"""
 
 PAIRED = pa.schema(
     [
@@ -69,12 +69,12 @@ PAIRED = pa.schema(
         ("body", pa.string()),
     ]
 )
-"""A frame with facts from its counterpart. ``body`` is the message to decode, if there is one.
+"""A frame, with facts from its counterpart. ``body`` is the message to decode, if any.
 
 ``outcome`` is null if the body can be decoded. For a request, ``answered`` is null if the request
-expects no response, or if the request is damaged and got no response. A response contains the api
-key, version, client id and message of its request. ``latency_us`` is the time from the last byte of
-the request to the last byte of the response.
+expects no response, or if the request is damaged and got no response. A response has the api key,
+version, client id and message of its request. ``latency_us`` is the time from the last byte of the
+request to the last byte of the response.
 """
 
 _DIRECTIONS = ("request", "response")
@@ -84,7 +84,7 @@ _NULL = -1
 
 
 class Judgement(NamedTuple):
-    """The final judgment on a connection."""
+    """The final verdict on a connection."""
 
     is_kafka: bool
     reads_as_kafka: bool
@@ -97,11 +97,11 @@ _UNKNOWN = Judgement(is_kafka=True, reads_as_kafka=True, seen_from_start=False)
 
 @dataclass(frozen=True, slots=True)
 class Hindsight:
-    """The facts about connections that only the whole capture shows.
+    """The facts about connections that only the whole capture reveals.
 
     ``unanswered`` contains the indexes of the requests without a response, in ascending order.
-    ``early`` contains the facts in requests that were captured after their response, by the index
-    of the response.
+    ``early`` contains the facts about requests that were captured after their response, by the
+    index of the response.
     """
 
     judgements: Mapping[str, Judgement] = field(default_factory=dict)
@@ -118,7 +118,7 @@ def build_paired(
 ) -> pa.RecordBatch:
     """Return the frames of a chunk with the columns of `PAIRED`, in order.
 
-    Raises `CaptureError` if all payloads together have more than 2 GiB.
+    Raises `CaptureError` if the payloads total more than 2 GiB.
     """
     return _PairedRows(frames, headers, hindsight, show_credentials=show_credentials).batch()
 
@@ -156,7 +156,7 @@ class _PairedRows:
         self._shows = show_credentials
         rows = len(frames)
         used = np.bincount(frames.connection, minlength=len(frames.connections))
-        # The indexes of these arrays are the places of connections in the frames.
+        # The indexes of these arrays are the places of the connections in the frames.
         self._names = {int(number): frames.connections[number] for number in np.flatnonzero(used)}
         self._is_other = self._judged(lambda connection: not connection.is_kafka)
         self._is_unread = (
@@ -239,14 +239,14 @@ class _PairedRows:
         return pa.array(origins.files, pa.string()).take(pa.array(origins.of_row))
 
     def _connection(self) -> pa.Array:
-        # A capture may have many connections, but a chunk contains only a few of these.
+        # A capture may contain many connections, but each chunk contains only a few of them.
         numbers = np.zeros(len(self._frames.connections), np.int32)
         numbers[list(self._names)] = np.arange(len(self._names))
         names = pa.array(list(self._names.values()), pa.string())
         return names.take(pa.array(numbers[self._frames.connection]))
 
     def _answer_late(self) -> None:
-        """Fill in responses whose request was captured later."""
+        """Fill in the responses whose request was captured later."""
         early = self._hindsight.early
         judgements = self._hindsight.judgements
         places = [
@@ -292,7 +292,7 @@ class _PairedRows:
                 self._tagged[row] = tagged
 
     def _judge(self) -> None:
-        """Set the outcome of unpaired responses, and of frames on connections other than Kafka."""
+        """Set the outcome of unpaired responses, and of frames on non-Kafka connections."""
         outcome, error = self._outcome.numbers, self._error.numbers
         headers, is_unread = self._headers, self._is_unread
         outcome[is_unread] = _FAILED
@@ -306,7 +306,7 @@ class _PairedRows:
         self._withheld[self._is_other] = 0
 
     def _withhold(self) -> None:
-        """Remove the bytes of frames without a body if they may be credentials."""
+        """If the bytes of frames without a body may be credentials, remove them."""
         if self._shows:
             return
         outcome = self._outcome.numbers
@@ -329,7 +329,7 @@ class _PairedRows:
             sought = [_joined(place, np.array(indexes)) for place, indexes in unanswered.items()]
             joined = _joined(frames.connection[rows].astype(np.int64), frames.index[rows])
             answered[rows] = ~np.isin(joined, np.concatenate(sought))
-        # A damaged request without a known response may still have been answered.
+        # A damaged request may have been answered, even if no response to it is known.
         is_damaged = np.zeros(len(frames), np.bool_)
         is_damaged[list(frames.error)] = True
         return pa.array(answered, mask=~is_asked | (is_damaged & ~answered))
@@ -339,8 +339,8 @@ class _PairedRows:
         frames, unanswered = self._frames, {}
         first = np.full(len(frames.connections), -1, np.int64)
         last = first.copy()
-        # If several values are assigned to the same place, the last one remains. The indexes of a
-        # connection ascend.
+        # If several values are assigned to the same place, the last one remains. The indexes of
+        # each connection are in ascending order.
         last[frames.connection[rows]] = frames.index[rows]
         first[frames.connection[rows[::-1]]] = frames.index[rows[::-1]]
         for place in places:
@@ -378,7 +378,7 @@ def _nullable(values: NumpyArray, valid: NumpyArray) -> pa.Array:
 
 
 def _payloads(frames: FrameColumns, wanted: NumpyArray) -> pa.Array:
-    """Return the payloads of the wanted rows, and null for other rows."""
+    """Return the payloads of the wanted rows, and null for all other rows."""
     sizes = np.where(wanted, frames.stop - frames.start, 0)
     ends = np.cumsum(sizes)
     size = int(ends[-1]) if len(ends) else 0

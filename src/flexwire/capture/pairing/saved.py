@@ -1,7 +1,6 @@
-"""The waiting frames of each connection as simple records, for a later analysis.
+"""Each connection's waiting frames as plain records, for a later analysis.
 
-Data from a file is checked when it is read, because a kernel uses these numbers as indexes into
-memory.
+Data from a file is checked when it is read, because a kernel uses its numbers as memory indexes.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class AskedRecord(SavedRecord):
-    """A request that waits, or a client's token, which has no header."""
+    """A waiting request, or a client's token, which has no header."""
 
     index: Count
     time_us: Number
@@ -54,7 +53,7 @@ _MOST: Final = msgspec.Meta(max_length=DEFAULT_IN_FLIGHT + 1)
 
 
 class PendingRecord(SavedRecord):
-    """A connection's facts and its waiting frames, oldest first."""
+    """The facts about a connection, and its waiting frames, oldest first."""
 
     name: str
     is_open: bool
@@ -67,7 +66,7 @@ class PendingRecord(SavedRecord):
 
 
 def records_of(pairing: Pairing, names: Collection[str]) -> list[PendingRecord]:
-    """Return the records of some connections."""
+    """Return the records of some of the connections."""
     some = vars(pairing.only({*names}.__contains__))
     clients, objects = some["_clients"], some["_objects"]
     entries: NumpyArray = some["_kept"]

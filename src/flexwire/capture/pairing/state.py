@@ -1,4 +1,4 @@
-"""State that lasts from chunk to chunk, and the outcomes of frames that are not decoded."""
+"""State that is kept from chunk to chunk, and the outcomes of frames that are not decoded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _FEW = 64
-# The numbers of the hash function, which the kernel uses too.
+# The constants of the hash function, which the kernel also uses.
 _HASH, _HASH_PRIME, _HASH_MASK, _HASH_SHIFT = 0x4BF29CE484222325, 0x100000001B3, (1 << 62) - 1, 29
 
 
@@ -37,7 +37,7 @@ class ClientIds:
             self.number(text)
 
     def number(self, text: str | None) -> int:
-        """Return the number of a client id, a new number for a new id, and `NO_CLIENT` for null."""
+        """Return the number of a client id: a new number for a new id, and `NO_CLIENT` for null."""
         if text is None:
             return L.NO_CLIENT
         number = self._numbers.setdefault(text, len(self._numbers))
@@ -55,7 +55,7 @@ class ClientIds:
         return number
 
     def text(self, number: int) -> str | None:
-        """Return the client id that has this number."""
+        """Return the client id with this number."""
         return None if number == L.NO_CLIENT else self.texts[number]
 
     def _enter(self, number: int, data: NumpyArray) -> None:
@@ -70,7 +70,7 @@ class ClientIds:
 
 
 class PendingTable:
-    """The waiting entries in memory that kernels change.
+    """The waiting entries, in memory that kernels change.
 
     Without kernels, entries are only stored.
     """
@@ -84,7 +84,7 @@ class PendingTable:
         self._put(entries)
 
     def use(self, states: NumpyArray) -> None:
-        """Continue with the states of more connections."""
+        """Continue with the states of additional connections."""
         self.states = states
         self.words.states = address(states)
 
@@ -99,13 +99,13 @@ class PendingTable:
         return taken[:count]
 
     def grow(self) -> None:
-        """Make room for twice as many entries."""
+        """Make room for twice the number of entries."""
         entries = self.take(L.ALL)
         self._make(2 * self.words.capacity)
         self._put(entries)
 
     def entries(self) -> NumpyArray:
-        """Return all waiting entries. The entries remain in the table."""
+        """Return all waiting entries. They also remain in the table."""
         entries = self.take(L.ALL)
         self._put(entries)
         return entries
@@ -153,5 +153,5 @@ WITHHELD_BYTES = WITHHELD.encode()
 
 
 def withhold_tagged_fields(raw: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a value of `RAW_TAGGED_FIELDS` with "withheld" in place of the bytes of fields."""
+    """Return a value of `RAW_TAGGED_FIELDS` with "withheld" instead of the fields' bytes."""
     return [{**field, "data": WITHHELD_BYTES} for field in raw]

@@ -1,17 +1,17 @@
-"""Decrypt TLS connections in a capture, with secrets that a client or a broker has logged.
+"""Decrypt TLS connections in a capture, using secrets that a client or a broker has logged.
 
-Without secrets, a capture of TLS shows only who sent how many bytes, and when. The data of a
-connection can be decrypted if one end wrote its secrets to a key log, and if the capture contains
-the connection from the handshake.
+Without the secrets, a capture of TLS traffic shows only who sent how many bytes, and when. A
+connection can be decrypted if one end has written its secrets to a key log, and if the capture
+contains the connection from the handshake on.
 
 ```
 packets ─▶ connections ─▶ streams ─▶ records ─▶ opened ─▶ a plain capture
                               key log ─▶ keys ─┘
 ```
-The captures are rewritten before any other code reads them: connections that can be decrypted
-become plain TCP, and everything else is copied. No other package therefore needs to know about TLS.
-A record is authenticated, so decrypted data is exactly the data that was sent. A connection that is
-not decrypted is counted by the reason. No secret is ever shown.
+Captures are rewritten before any other code reads them: connections that can be decrypted become
+plain TCP, and everything else is copied. No other package therefore needs to know about TLS. Every
+record is authenticated, so the decrypted data is exactly the data that was sent. A connection that
+is not decrypted is counted under the reason. No secret is ever shown.
 """
 
 from __future__ import annotations

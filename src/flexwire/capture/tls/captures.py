@@ -1,8 +1,8 @@
-"""Rewrite captures with TLS: decrypted connections become plain TCP, and all else is copied.
+"""Rewrite captures that contain TLS: decrypted connections become plain TCP, all else is copied.
 
 A decrypted connection keeps its endpoints and the time of each record's last byte, but contains no
 TLS bytes. Bytes that are missing from the capture are also missing from the result, if the TLS
-records show how many bytes are missing.
+records show how many there are.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class PacketCopier(Closeable):
         self._waiting = bytearray()
 
     def copy(self, packet: CapturedPacket) -> None:
-        """Write a packet, with its time, its length on the network and its comments."""
+        """Write a packet with its time, its length on the network and its comments."""
         if not self.packets:
             fields = struct.pack("<IHHQ", _BYTE_ORDER_MAGIC, 1, 0, _UNKNOWN_LENGTH)
             self._waiting += block(SECTION, fields)
@@ -86,7 +86,7 @@ class PacketCopier(Closeable):
             self._write()
 
     def close(self) -> None:
-        """Write the waiting packets and close the file."""
+        """Write the waiting packets, and close the file."""
         if self._waiting:
             self._write()
         if self._file is not None:
@@ -106,9 +106,9 @@ class PacketCopier(Closeable):
 
 
 MOST_ENDS: Final = 16 * 1024
-"""The largest number of endpoint pairs with open connections.
+"""The largest number of endpoint pairs that may have open connections.
 
-If there are more pairs, the pair that has been idle the longest is closed.
+Beyond this number, the pair that has been idle the longest is closed.
 """
 FILE_BYTES: Final = 1024 * 1024 * 1024
 OTHERS: Final = "others.pcapng"
@@ -129,9 +129,9 @@ def open_captures(
     """Rewrite captures into a ``directory`` that only its owner can read.
 
     The directory must be empty or missing. Files that overlap in time are merged by their clocks,
-    because two hosts may have captured one connection. ``keys`` also gets the secrets in pcapng
-    files. Raises `CaptureError` for a file that is not a capture, for a directory that is not
-    empty, and for a failed write. Raises `TlsError` if the extra is not installed.
+    because two hosts may have captured the same connection. ``keys`` also gets the secrets in
+    pcapng files. Raises `CaptureError` for a file that is not a capture, for a directory that is
+    not empty, and if writing fails. Raises `TlsError` if the extra is not installed.
     """
     return _open_share(names, directory, keys, opener, WHOLE)
 
@@ -160,7 +160,7 @@ def _open_share(
 
 
 class _CaptureRewriter(ExitStack):
-    """Pass packets to their connections, and act as the `PacketSink` of these connections."""
+    """Pass packets to their connections, and act as these connections' `PacketSink`."""
 
     def __init__(self, directory: Path, keys: KeyLog, share: ConnectionShare) -> None:
         super().__init__()
@@ -203,7 +203,7 @@ class _CaptureRewriter(ExitStack):
         self._ends.clear()
 
     def paths(self) -> tuple[Path, ...]:
-        """Return the files, once they are closed."""
+        """Return the files after closing them."""
         copied = (self._copier.path,) if self._copier.packets else ()
         return (*(() if self._writer is None else self._writer.paths), *copied)
 
@@ -216,7 +216,7 @@ class _CaptureRewriter(ExitStack):
         if self._writer is None:
             writer = PcapngWriter(self._directory, prefix=OPENED, max_bytes=FILE_BYTES)
             self._writer = self.enter_context(writer)
-        # The same captures always result in the same bytes, because Spark may run a task twice.
+        # The same captures always produce the same bytes, because Spark may run a task twice.
         digest = sha256(f"{client}>{server} {timestamp_us}".encode()).digest()
         return self._writer.open_connection(
             _end(client),
@@ -253,7 +253,7 @@ def open_sources(
 ) -> OpenedCaptures:
     """Rewrite captures into a ``directory``, as `flexwire.capture.tls.open_captures` does.
 
-    Only the packets of a ``share`` are written and counted.
+    Only the packets in a ``share`` are written and counted.
     """
     by_name = {file.name: file for file in files}
 

@@ -1,4 +1,4 @@
-"""Decrypt the TLS connections between two endpoints, and count them by their result.
+"""Decrypt the TLS connections between two endpoints, and count them by result.
 
 ```
 packets ─▶ held until one says what it is ─▶ not TLS, no secret: copied as they are
@@ -34,14 +34,14 @@ NOT_AT_ONCE: Final = "too much data arrived before a record could be decrypted"
 UNFINISHED: Final = "the connection's last record is incomplete in the capture"
 MOST_HELD_PACKETS: Final = 4096
 MOST_HELD_BYTES: Final = 2 * 1024 * 1024
-"""The largest number of bytes of a connection that are held until one of its records is decrypted.
+"""The largest number of bytes that are held for a connection until one of its records is decrypted.
 """
 _UNDECIDED_PACKETS: Final = 64
 _LOST: Final = "lost"
 
 
 class _UncutFramer(Framer):
-    """A framer that returns the pieces of a stream unchanged, and lost bytes as an error."""
+    """A framer that returns a stream's pieces unchanged, and lost bytes as an error."""
 
     def feed(self, pieces: list[StreamPiece]) -> list[FramedBytes]:
         return [
@@ -62,7 +62,7 @@ class _UncutFramer(Framer):
 
 
 class PacketSink(Protocol):
-    """The destination of packets: copied packets, and packets of decrypted connections."""
+    """The destination of packets: copied packets, and the packets of decrypted connections."""
 
     counts: TlsCounts
 
@@ -95,8 +95,7 @@ class EndPair:
         self._state = _TlsState.UNDECIDED
         self._held: list[tuple[CapturedPacket, Segment]] = []
         self._held_bytes = 0
-        # The sequence number at which each endpoint's stream begins, if a SYN has shown this
-        # number.
+        # The sequence number at which each endpoint's stream begins, if a SYN has shown it.
         self._starts: dict[str, int] = {}
         self._client = self._server = self._name = ""
         self._last_us = 0
@@ -106,13 +105,13 @@ class EndPair:
         self._plain: TappedConnection | None = None
 
     def take(self, packet: CapturedPacket, segment: Segment) -> None:
-        """Process a packet and the segment in it."""
+        """Process a packet and its segment."""
         if segment.flags & SYN:
             start = (segment.sequence + 1) % MODULUS
             is_other = self._starts.get(segment.source, start) != start
             if not segment.flags & ACK and is_other:
-                # A SYN with a new number begins another connection on the same ports. If the
-                # number were the same, the packet would have been captured twice.
+                # A SYN with a new number begins another connection on the same ports. If the number
+                # were the same, the packet would simply have been captured twice.
                 self.finish()
                 self._begin()
             self._starts[segment.source] = start
@@ -227,7 +226,7 @@ class EndPair:
         self._state = _TlsState.OVER
 
     def _close(self, plain: TappedConnection) -> None:
-        """Write the end of the connection, in TLS or TCP, from the side that closed it first."""
+        """Write the end of the connection, in TLS or TCP, sent by the side that closed it first."""
         ended = next(
             (
                 connection
@@ -260,17 +259,17 @@ class EndPair:
 
 @dataclass(slots=True)
 class TlsCounts:
-    """The numbers of TLS connections by their result.
+    """The number of TLS connections for each result.
 
     Each connection is in exactly one of three groups.
 
     ``opened`` is the number of connections that were decrypted completely. ``partly`` counts the
-    connections that were decrypted up to some record, by the reason for stopping at that record.
-    ``unopened`` counts the connections that were not decrypted and remain as captured, by the
-    reason. ``lost_bytes`` is the number of data bytes of decrypted connections that are missing
-    from the capture. ``unread_bytes`` is the number of TLS bytes after the last decrypted record
-    of a connection. ``stray_packets`` is the number of packets that are left out, because their
-    connection had already ended or because they belong to no connection.
+    connections that were decrypted up to some record, by the reason for stopping there.
+    ``unopened`` counts the connections that were not decrypted and are left as they were captured,
+    by the reason. ``lost_bytes`` is the number of data bytes of decrypted connections that are
+    missing from the capture. ``unread_bytes`` is the number of TLS bytes that follow the last
+    decrypted record of a connection. ``stray_packets`` is the number of packets that are left out
+    because their connection had already ended or because they belong to no connection.
     """
 
     opened: int = 0
@@ -282,7 +281,7 @@ class TlsCounts:
     stray_packets: int = 0
     packets: int = 0
     damaged: list[UnreadableBytes] = field(default_factory=list)
-    """The places where files are truncated or have unreadable bytes."""
+    """The places where files are truncated or contain unreadable bytes."""
 
     def add(self, other: TlsCounts) -> None:
         """Add the counts of other connections."""
@@ -295,7 +294,7 @@ class TlsCounts:
         return self.opened + self.partly.total() + self.unopened.total()
 
     def lines(self) -> list[str]:
-        """Return the results for the connections as lines for a terminal."""
+        """Return the results for the connections as lines of text for a terminal."""
         others = f"{self.partly.total():,} in part, {self.unopened.total():,} not"
         sent = f"{self.plain_bytes:,} bytes of data were decrypted"
         lines = [f"TLS connections: {self.opened:,} opened, {others}; {sent}"]

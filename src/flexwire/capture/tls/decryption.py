@@ -1,8 +1,8 @@
-"""Decrypt a TLS connection whose secrets are known: process both directions, and return the data.
+"""Decrypt a TLS connection with known secrets: process both directions, and return the data.
 
-The handshake contains the version, the suite and the randoms. Only the two Hello messages of the
-handshake are read. In TLS 1.3 the records of the handshake are skipped: the first record that can
-be decrypted with the traffic secret is the first one after the handshake.
+The handshake contains the version, the suite and the randoms. Only the handshake's two Hello
+messages are read. In TLS 1.3, the handshake records are skipped: the first record that can be
+decrypted with the traffic secret is the first one after the handshake.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 _KEY_UPDATE: Final = 24
 _HELLO_REQUEST: Final = 0
 _MOST_HELLO: Final = 64 * 1024
-# The names for the second byte of an alert, which describes it (RFC 8446, section 6.1).
+# The names for the second byte of an alert, which is the alert's description (RFC 8446, section
+# 6.1).
 _CLOSE_NOTIFY: Final = b"\x00"
 
 NO_SECRET: Final = "the key logs contain no secret for the connection"  # noqa: S105 - this is a reason
@@ -68,7 +69,7 @@ class TlsClosure(NamedTuple):
 
 
 class _HandshakeMessages:
-    """Handshake messages of one direction, read from records. Only the Hello messages are kept."""
+    """The handshake messages of one direction, read from records. Only Hello messages are kept."""
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -95,11 +96,11 @@ class _HandshakeMessages:
 
 
 class TlsConnection:
-    """Decrypt one connection from the streams of both endpoints, piece by piece.
+    """Decrypt one connection, piece by piece, from the streams of both endpoints.
 
-    ``reason`` says why the connection, or the rest of it, is not decrypted. Once ``reason`` is
-    set, no more data is returned. ``has_opened`` is true if at least one record was decrypted.
-    ``ending`` is the first alert that was decrypted.
+    ``reason`` says why the connection, or the rest of it, is not decrypted. Once it is set, no more
+    data is returned. ``has_opened`` is true if at least one record was decrypted. ``ending`` is the
+    first alert that was decrypted.
     """
 
     def __init__(self, keys: KeyLog) -> None:
@@ -115,7 +116,7 @@ class TlsConnection:
         }
         self.ending: TlsClosure | None = None
         self._ended: set[Direction] = set()
-        # The endpoints that have changed to encryption, in TLS 1.2.
+        # In TLS 1.2, the endpoints that have switched to encryption.
         self._ciphered: set[Direction] = set()
         self._client: Hello | None = None
         self._server: Hello | None = None
@@ -127,13 +128,13 @@ class TlsConnection:
 
     @property
     def unread(self) -> int:
-        """The number of TLS bytes, captured or lost, after the last decrypted record."""
+        """The number of TLS bytes after the last decrypted record, whether captured or lost."""
         return sum(end.unread for end in self._ends.values() if end.has_opened)
 
     def feed(self, end: Direction, data: bytes, timestamp_us: int) -> list[Plaintext]:
-        """Process the next bytes of an endpoint.
+        """Process the next bytes from an endpoint.
 
-        Return the data of either endpoint that is now decrypted.
+        Return the data from either endpoint that can now be decrypted.
         """
         if self.reason is not None or end in self._ended:
             return []
@@ -146,7 +147,7 @@ class TlsConnection:
         return plaintexts
 
     def miss(self, end: Direction, size: int) -> None:
-        """Record how many bytes of an endpoint are missing from the capture."""
+        """Record how many bytes from an endpoint are missing from the capture."""
         if self.reason is not None or end in self._ended:
             return
         if self._hello_of(end) is None:
@@ -155,7 +156,7 @@ class TlsConnection:
         self._ends[end].miss(size)
 
     def why_not(self) -> str:
-        """Return why no record of a connection that has ended was decrypted."""
+        """Return why no record was decrypted on a connection that has ended."""
         if self.reason is not None:
             return self.reason
         return NOT_WHOLE if self._server is None else NOTHING
@@ -188,7 +189,7 @@ class TlsConnection:
             if opened is None:
                 return
             if self._version == TLS_1_2:
-                # The record that announces these keys may be lost.
+                # The record that announces these keys may have been lost.
                 self._ciphered.add(end)
             self._take_opened(end, opened, plaintexts)
 
@@ -199,7 +200,7 @@ class TlsConnection:
         return self._version != TLS_1_2 and side.next_kind() == APPLICATION
 
     def _waits(self, end: Direction) -> bool:
-        """Return whether the kind of the next record depends on the ServerHello."""
+        """Return whether the type of the next record depends on the ServerHello."""
         is_change = self._ends[end].next_kind() == CHANGE_CIPHER
         return is_change and self._server is None and end == "request"
 
@@ -224,7 +225,7 @@ class TlsConnection:
             hello = parse_server_hello(body)
             if hello is None:
                 raise BrokenError("the ServerHello cannot be read")
-            # The version and the suite are final, even if this message asks for another
+            # The version and the suite are final, even if this message requests another
             # ClientHello.
             self._server = hello
             self._begin(hello)
@@ -259,7 +260,7 @@ class TlsConnection:
         far.opener = RecordKeys13(suite, secrets[SERVER])
 
     def _take_alert(self, end: Direction, opened: OpenedRecord) -> None:
-        """Process an alert. The endpoint closes or has failed, and sends nothing more."""
+        """Process an alert. The endpoint is closing or has failed, and sends nothing more."""
         self._ended.add(end)
         ending = TlsClosure(end, opened.timestamp_us, opened.content[1:] == _CLOSE_NOTIFY)
         if self.ending is None or ending.timestamp_us < self.ending.timestamp_us:

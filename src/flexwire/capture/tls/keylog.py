@@ -1,6 +1,6 @@
 """Key logs: the secrets of TLS connections, in the NSS format that clients and brokers write.
 
-Secrets are found by the random in a connection's ClientHello, and are never shown.
+Secrets are looked up by the random in a connection's ClientHello, and are never shown.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ RANDOM_BYTES: Final = 32
 MASTER: Final = "CLIENT_RANDOM"
 CLIENT: Final = "CLIENT_TRAFFIC_SECRET_0"
 SERVER: Final = "SERVER_TRAFFIC_SECRET_0"
-# The possible sizes of the secret of each label: the size of a TLS 1.2 master secret, or the size
-# of a hash.
+# The possible sizes of each label's secret: the size of a TLS 1.2 master secret, or of a hash.
 _SIZES: Final = {MASTER: (48,), CLIENT: (32, 48), SERVER: (32, 48)}
-# Other labels that occur in logs. These secrets are not needed, because the records themselves
-# show which key is correct.
+# Other labels that occur in key logs. These secrets are not needed, because the records themselves
+# reveal which key is correct.
 _OTHERS: Final = frozenset(
     {
         "CLIENT_EARLY_TRAFFIC_SECRET",
@@ -34,7 +33,7 @@ _OTHERS: Final = frozenset(
         "SERVER_HANDSHAKE_TRAFFIC_SECRET",
     }
 )
-# The format that a Java agent writes for TLS 1.2: a master secret with the id of its session.
+# The format that a Java agent writes for TLS 1.2: a master secret, and the id of its session.
 _BY_SESSION: Final = "RSA"
 _SESSION, _KEY = "Session-ID:", "Master-Key:"
 # The start of a decryption secrets block in pcapng: the type "TLS key log", and the size of the
@@ -46,7 +45,7 @@ _PARTS: Final = 3
 
 @dataclass(slots=True)
 class KeyLog:
-    """The secrets of connections, found by the random of the ClientHello or by the session id.
+    """The secrets of connections, looked up by the ClientHello's random or by the session id.
 
     ``connections`` is the number of connections with secrets. ``strange_lines`` is the number of
     lines that do not belong in a key log.
@@ -71,9 +70,9 @@ class KeyLog:
         return self._masters.get(session) if own is None else own
 
     def secrets_of(self, random: bytes) -> dict[str, bytes]:
-        """Return the secrets of a connection by their labels.
+        """Return a connection's secrets by label.
 
-        The result is empty if the logs contain none.
+        If the logs contain none, the result is empty.
         """
         return self._secrets.get(random, {})
 
@@ -94,14 +93,14 @@ class KeyLog:
             )
 
     def add(self, text: bytes) -> None:
-        """Add the secrets in the text of a key log."""
+        """Add the secrets in a key log's text."""
         for line in text.splitlines():
             self._add_line(line)
 
     def add_block(self, body: bytes, order: str) -> None:
         """Add the secrets in the body of a decryption secrets block.
 
-        Ignore other kinds of secrets.
+        Other kinds of secrets are ignored.
         """
         if len(body) < _SECRETS_BLOCK_HEAD:
             return
@@ -118,8 +117,8 @@ class KeyLog:
         if label in _OTHERS:
             return True
         if label == _BY_SESSION:
-            # NSS also defines lines that are identified by an encrypted secret. Lines with an
-            # encrypted secret are ignored.
+            # NSS also defines lines that are identified by an encrypted secret. Such lines are
+            # ignored.
             is_ours = words[1:] and words[1].startswith(_SESSION.encode())
             return self._add_session(words) if is_ours else True
         try:

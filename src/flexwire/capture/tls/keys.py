@@ -1,4 +1,4 @@
-"""Compute the keys of TLS records from a handshake and its secrets.
+"""Compute the keys for TLS records from a handshake and its secrets.
 
 The rules are in RFC 5246 (6.3, 6.2.3.3), RFC 7905, and RFC 8446 (5.2, 5.3, 7.1 to 7.3). The package
 cryptography provides the ciphers.
@@ -39,7 +39,7 @@ class Hello(NamedTuple):
 
 
 def begins_client_hello(data: bytes) -> bool:
-    """Return whether a stream seems to begin with a ClientHello record."""
+    """Return whether a stream appears to begin with a ClientHello record."""
     kind = data[_KIND_AT : _KIND_AT + 1]
     return data[:2] == b"\x16\x03"[: len(data)] and kind in {b"", bytes([CLIENT_HELLO])}
 
@@ -56,7 +56,7 @@ def looks_encrypted(data: bytes) -> bool:
 
 
 def parse_client_hello(body: bytes) -> Hello | None:
-    """Return the content of a ClientHello, or None if the bytes are something else."""
+    """Return the content of a ClientHello, or None if the bytes are not one."""
     try:
         version, random, at = _begin(body)
         at += 2 + struct.unpack_from(">H", body, at)[0]
@@ -67,7 +67,7 @@ def parse_client_hello(body: bytes) -> Hello | None:
 
 
 def parse_server_hello(body: bytes) -> Hello | None:
-    """Return the content of a ServerHello, or None if the bytes are something else."""
+    """Return the content of a ServerHello, or None if the bytes are not one."""
     try:
         version, random, at = _begin(body)
         (suite,) = struct.unpack_from(">H", body, at)
@@ -80,7 +80,7 @@ def parse_server_hello(body: bytes) -> Hello | None:
 
 
 def _begin(body: bytes) -> tuple[int, bytes, int]:
-    """Return the version, the random, and the place after the session id."""
+    """Return the version, the random, and the position after the session id."""
     version, random, session = struct.unpack_from(f">H{RANDOM_BYTES}sB", body)
     return version, random, 2 + RANDOM_BYTES + 1 + session
 
@@ -104,7 +104,7 @@ VERSION_NAMES: Final = {0x0300: "SSL 3.0", 0x0301: "TLS 1.0", 0x0302: "TLS 1.1"}
 
 
 class Suite(NamedTuple):
-    """A cipher suite: its cipher, the number of bytes of its key, and the hash for deriving keys.
+    """A cipher suite: its cipher, the number of bytes in its key, and the hash for deriving keys.
 
     In TLS 1.2, ``implicit_bytes`` of the nonce come from the keys, and the rest of the nonce is in
     each record.
@@ -121,8 +121,7 @@ _GCM_256 = Suite(is_gcm=True, key_bytes=32, hash_name="sha384", implicit_bytes=4
 _CHACHA = Suite(is_gcm=False, key_bytes=32, hash_name="sha256", implicit_bytes=12)
 
 # From IANA's registry. Suites that differ only in the key exchange (RSA, DHE, ECDHE) or the
-# signature (RSA, DSS, ECDSA) are listed together, because neither of these affects how keys are
-# derived.
+# signature (RSA, DSS, ECDSA) are listed together, because neither affects how keys are derived.
 _OF_TLS_1_2: Final = (
     dict.fromkeys((0x009C, 0x009E, 0x00A2, 0xC02B, 0xC02D, 0xC02F, 0xC031), _GCM_128)
     | dict.fromkeys((0x009D, 0x009F, 0x00A3, 0xC02C, 0xC02E, 0xC030, 0xC032), _GCM_256)
@@ -130,7 +129,7 @@ _OF_TLS_1_2: Final = (
 )
 _OF_TLS_1_3: Final = {0x1301: _GCM_128, 0x1302: _GCM_256, 0x1303: _CHACHA}
 SUITES: Final = {TLS_1_2: _OF_TLS_1_2, TLS_1_3: _OF_TLS_1_3}
-"""The cipher suites, by TLS version and number."""
+"""The cipher suites by TLS version and suite number."""
 
 HEADER_BYTES: Final = 5
 TAG_BYTES: Final = 16
@@ -164,15 +163,15 @@ def load_primitives() -> _Primitives:
 class RecordKeys(Protocol):
     """The keys of one direction.
 
-    ``overhead`` is the number of bytes that a record has in addition to its content. ``finished``
-    is the number of records at the end of the handshake that use these keys.
+    ``overhead`` is the number of bytes that a record contains in addition to its content.
+    ``finished`` is the number of records at the end of the handshake that use these keys.
     """
 
     overhead: int
     finished: int
 
     def open(self, sequence: int, header: bytes, fragment: bytes) -> tuple[int, bytes] | None:
-        """Return the type and content of a record, or None for an incorrect key or number."""
+        """Return a record's type and content, or None if the key or number is incorrect."""
 
     def next(self) -> RecordKeys | None:
         """Return the keys after a KeyUpdate, or None if the version has no KeyUpdate."""
@@ -215,7 +214,7 @@ class RecordKeys13:
         inner = self._cipher.open(self._cipher.nonce(sequence), fragment, header)
         if inner is None:
             return None
-        # The content is padded with zeros, and the type of the content precedes the zeros.
+        # The content is padded with zeros, and the content's type precedes the zeros.
         inner = inner.rstrip(b"\x00")
         return (inner[-1], inner[:-1]) if inner else (0, b"")
 
@@ -250,13 +249,13 @@ class RecordKeys12:
         return None if content is None else (header[0], content)
 
     def next(self) -> None:
-        """Return None, because in TLS 1.2 keys change only with a new handshake."""
+        """Return None, because in TLS 1.2, keys change only with a new handshake."""
 
 
 def derive_keys_12(
     suite: Suite, master: bytes, client: bytes, server: bytes
 ) -> tuple[RecordKeys, RecordKeys]:
-    """Return the keys of the client and the server, from the master secret and both randoms."""
+    """Return the keys of client and server, derived from the master secret and both randoms."""
     sizes = (suite.key_bytes, suite.key_bytes, suite.implicit_bytes, suite.implicit_bytes)
     block = _prf(suite.hash_name, master, b"key expansion" + server + client, sum(sizes))
     parts, start = [], 0
@@ -277,7 +276,7 @@ def expand_label(hash_name: str, secret: bytes, label: bytes, size: int) -> byte
 
 
 def _prf(hash_name: str, secret: bytes, seed: bytes, size: int) -> bytes:
-    """Compute P_hash of TLS 1.2 (RFC 5246, 5). ``seed`` begins with the label."""
+    """Compute P_hash as defined by TLS 1.2 (RFC 5246, 5). ``seed`` begins with the label."""
     output, last = b"", seed
     while len(output) < size:
         last = hmac.digest(secret, last, hash_name)

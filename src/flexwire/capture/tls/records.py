@@ -1,8 +1,8 @@
-"""One direction of a TLS connection: convert bytes to records, even after lost bytes.
+"""One direction of a TLS connection: convert bytes to records, even after bytes were lost.
 
-Records are numbered, but the numbers are not sent. After a gap, the next record is found by trying
-possible places and numbers. A record is authenticated, so a record that can be decrypted is
-correct. The number of the record shows how many records, and thus how much content, were lost.
+Records are numbered, but the numbers are not transmitted. After a gap, the next record is found by
+trying the possible places and numbers. A record is authenticated, so a record that can be decrypted
+is the right one. The record's number shows how many records, and thus how much content, were lost.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 CHANGE_CIPHER: Final = 20
 ALERT: Final = 21
 _TYPES: Final = (CHANGE_CIPHER, ALERT, HANDSHAKE, APPLICATION)
-MOST_FRAGMENT: Final = 16384 + 2048  # The limit of TLS 1.2, which exceeds the limit of TLS 1.3.
+MOST_FRAGMENT: Final = 16384 + 2048  # The limit in TLS 1.2, which is higher than in TLS 1.3.
 MOST_HELD: Final = 4 * 1024 * 1024
-"""The largest number of bytes that wait until the other direction shows which keys to use."""
+"""The largest number of bytes that wait until the other direction reveals which keys to use."""
 MOST_TRIES: Final = 20_000
-"""The largest number of combinations that are tried to find a record after a gap."""
+"""The largest number of combinations that are tried in order to find a record after a gap."""
 _MOST_NUMBERS: Final = 1024  # For each place at which a record may begin.
 _MOST_OTHERS: Final = 64
 """The largest number of handshake records that are skipped before the first record that can be
@@ -50,7 +50,7 @@ class TlsRecord(NamedTuple):
 
 
 class OpenedRecord(NamedTuple):
-    """The content of a record, and the number of ``lost`` bytes of content before it."""
+    """A record's content, and the number of ``lost`` content bytes before it."""
 
     kind: int
     content: bytes
@@ -59,7 +59,7 @@ class OpenedRecord(NamedTuple):
 
 
 class RecordStream:
-    """The records of one endpoint.
+    """The records that one endpoint sent.
 
     `feed` and `miss` add bytes, and `plain` and `open` return records.
     """
@@ -93,7 +93,7 @@ class RecordStream:
         self._position += size
 
     def plain(self) -> TlsRecord | None:
-        """Return the next record without decrypting it, or None if it is incomplete."""
+        """Return the next record undecrypted, or None if it is incomplete."""
         record = self._peek(0)
         if record is not None:
             self._drop(record.size)
@@ -101,14 +101,14 @@ class RecordStream:
         return record
 
     def next_kind(self) -> int | None:
-        """Return the type of the record that begins here, or None if no record does."""
+        """Return the type of the record that begins here, or None if none does."""
         return self._held[0] if self._held else None
 
     def open(self, *, skips: bool) -> OpenedRecord | None:
         """Return the next record, decrypted, or None if it is incomplete.
 
-        If ``skips`` is true, records for other keys may precede the first record that can be
-        decrypted.
+        If ``skips`` is true, records encrypted with other keys may precede the first record that
+        can be decrypted.
         """
         while True:
             opened = self._seek() if self.is_seeking else self._open_next(skips=skips)
@@ -178,7 +178,7 @@ class RecordStream:
                 self._try()
                 opened = opener.open(sequence, record.header, record.fragment)
                 if opened is not None:
-                    # The number of records that use other keys is unknown.
+                    # It is not known how many records use other keys.
                     count = sequence - before if opener is self.opener else sequence + 1
                     none = 0 if self.has_opened else opener.finished
                     lost = max(gone - count * opener.overhead, 0) if count > none else 0

@@ -1,18 +1,18 @@
-"""Call brokers: send any request as JSON to the right broker, and return the broker's response.
+"""Call brokers: send any request, given as JSON, to the right broker, and return its response.
 
-A person who calls a broker needs the complete protocol: every API, every version, every field, and
+Anyone who calls a broker needs the complete protocol: every API, every version, every field, and
 the error codes with their names. Only the code that finds a broker (`cluster`), chooses versions
-(`broker`) or logs in (`security`) knows the meaning of requests. The codec encodes the messages of
-the catalog. `connection` sends and receives one frame, within limits of time and size. Bytes from a
-broker are not trusted. Bytes that do not decode raise a flexwire error. `write_requests` lists the
-requests that may change something. `config` reads Java's properties files. Sockets block, and each
-call is one request.
+(`broker`) or logs in (`security`) knows what requests mean. The codec encodes the messages of the
+catalog. `connection` sends and receives one frame at a time, within limits on time and size. Bytes
+from a broker are not trusted. Bytes that cannot be decoded raise a flexwire error. `write_requests`
+lists the requests that may change something. `config` reads Java properties files. Sockets are
+blocking, and each call sends one request.
 
-The laws of this package (tests below `tests/`):
+The laws of this package (with tests below `tests/`):
 
-- A request that is not listed as read-only counts as writing, because new releases add APIs
+- A request that is not listed as read-only is treated as writing, because new releases add APIs
   (`net/test_calling_writing.py`).
-- A broker's answer becomes a message or a flexwire error, in limited time and memory
+- A broker's answer becomes a message or a flexwire error, within limited time and memory
   (`net/test_calling_hostile.py`).
 
 >>> from flexwire.client import Broker, Cluster, Login, Security

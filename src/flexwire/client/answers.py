@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 MOVED_CODES: Final = frozenset((5, 6, 9, 14, 15, 16, 41))
-"""The codes LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REPLICA_NOT_AVAILABLE, NOT_CONTROLLER,
-and three codes about coordinators. These codes mean that another broker can answer, or that the
-same broker can answer later.
+"""The codes LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REPLICA_NOT_AVAILABLE and NOT_CONTROLLER,
+and three codes about coordinators. They mean that another broker can answer, or that the same
+broker can answer later.
 """
 
 
@@ -56,13 +56,13 @@ class FramePayload(NamedTuple):
 class BrokerAnswer:
     """A request that was sent, and its response, or None if no response is expected (acks 0).
 
-    ``response_version`` is the version of the request, or 0 if a broker lacks the version of an
-    ApiVersions request and answers in version 0 (KIP-511).
+    ``response_version`` is the version of the request, or 0 if the broker does not support the
+    version of an ApiVersions request and answers in version 0 (KIP-511).
 
-    ``deviation`` describes the difference between an answer and Kafka's format, if the caller
-    accepts such answers. If Kafka's Java code can read the answer, ``response`` is the message that
-    this code reads. Otherwise ``response`` is None, and ``read`` is the JSON form of the fields
-    before the deviation.
+    ``deviation`` describes how an answer differs from Kafka's format, if the caller accepts such
+    answers. If Kafka's Java code can read the answer, ``response`` is the message that this code
+    reads. Otherwise, ``response`` is None, and ``read`` is the JSON form of the fields before the
+    deviation.
     """
 
     broker: HostPort
@@ -93,24 +93,24 @@ class BrokerAnswer:
 
     @property
     def api_name(self) -> str:
-        """The name of the request without its suffix."""
+        """The name of the request, without its suffix."""
         return self.request_header.api_name
 
     @property
     def error_codes(self) -> list[ErrorField]:
-        """The error codes that are not 0, in the order of the message."""
+        """The nonzero error codes, in the order of the message."""
         return [field for field in self._codes() if field.code != NO_ERROR]
 
     @property
     def is_moved(self) -> bool:
-        """True if an error code means that another broker can answer, or this one after a while."""
+        """True if an error code means that another broker can answer, or this one later."""
         return any(field.code in MOVED_CODES for field in self.error_codes)
 
     @property
     def did_nothing(self) -> bool:
-        """True if every part of the request failed. A retry then cannot repeat an effect."""
+        """True if every part of the request failed. A retry therefore cannot repeat an effect."""
         fields = list(self._codes())
-        # The error code of a structure does not describe the structures inside it.
+        # The error code of a structure does not apply to the structures inside it.
         inmost = [
             field
             for field in fields
@@ -121,8 +121,9 @@ class BrokerAnswer:
     def to_json(self, *, names: bool = False, records: bool = False) -> dict[str, Any] | None:
         """Return the response's JSON form, or None if there is no response.
 
-        With ``names``, Kafka's name of an error code follows the code, as ``"_errorName"``. With
-        ``records``, the records of a field are JSON, in the form that `Broker.call` accepts.
+        With ``names``, each error code is followed by Kafka's name for it, as ``"_errorName"``.
+        With ``records``, the records in a field are returned as JSON, in the form that
+        `Broker.call` accepts.
         """
         if self.response is not None:
             return to_readable_json(
@@ -154,14 +155,14 @@ class BrokerAnswer:
 
 
 def _is_inside(path: str, outer: str) -> bool:
-    """Return whether a field is in a structure that is inside another field's structure."""
+    """Return whether a field is in a structure that is nested inside another field's structure."""
     structure = outer.rpartition(".")[0]
     rest = path.removeprefix(f"{structure}.") if structure else path
     return (rest != path or not structure) and "." in rest
 
 
 def explain_request(answer: BrokerAnswer) -> Iterator[FrameSection]:
-    """Yield the header and the body of the request that was sent, without credentials."""
+    """Yield the header and body of the request that was sent, without credentials."""
     payload = answer.request_frame.payload
     frame = WholeFrame(
         payload, had_length=False, header=answer.request_header, version=answer.version
@@ -170,9 +171,9 @@ def explain_request(answer: BrokerAnswer) -> Iterator[FrameSection]:
 
 
 def explain_response(answer: BrokerAnswer) -> Iterator[FrameSection]:
-    """Yield the header and the body of the response, even if it does not decode.
+    """Yield the header and body of the response, even if it cannot be decoded.
 
-    The result is empty if no response came. The request's credentials, and texts that may quote
+    The result is empty if no response came. The request's credentials, and any text that may quote
     credentials, are not shown.
     """
     header, came = answer.response_header, answer.response_frame

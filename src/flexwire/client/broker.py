@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 def usable_versions(api_key: int, offered: Mapping[int, Versions]) -> Versions:
-    """Return the versions that flexwire can write and a broker with these ranges can read.
+    """Return the versions that flexwire can write and that a broker with these ranges can read.
 
     If the ranges match a release, the result excludes versions that the release advertises but does
     not read: Kafka 4.x advertises Produce from version 0, and reads it from version 3.
@@ -74,7 +74,7 @@ def usable_versions(api_key: int, offered: Mapping[int, Versions]) -> Versions:
 
 
 def latest_version(api_key: int, offered: Mapping[int, Versions], broker: str) -> int:
-    """Return the newest of `usable_versions`. Raises `CallError` if no version is usable."""
+    """Return the newest of `usable_versions`. Raises `CallError` if there is no usable version."""
     usable = usable_versions(api_key, offered)
     if usable:
         return usable.highest
@@ -86,9 +86,9 @@ def latest_version(api_key: int, offered: Mapping[int, Versions], broker: str) -
     )
 
 
-# These fields have no default in the spec, and zero or "" is never a useful value. Brokers refuse
-# such a value, do not wait as requested, or assume that the caller is broker 0. In ACL filters, 1
-# means any.
+# These fields have no default in the spec, and zero or "" is never a useful value for them. Brokers
+# refuse such a value, do not wait as requested, or take the caller for broker 0. In ACL filters, 1
+# stands for any.
 OWN_DEFAULTS: Final[dict[str, dict[str, Any]]] = {
     "AddRaftVoterRequest": {"timeoutMs": 60_000},
     "ApiVersionsRequest": {
@@ -106,11 +106,11 @@ OWN_DEFAULTS: Final[dict[str, dict[str, Any]]] = {
 
 
 def read_body(kind: type[Message], form: Any, version: int) -> Message:
-    """Return the message of a JSON form, in which fields may be missing and records may be JSON.
+    """Return the message for a JSON form, in which fields may be missing and records may be JSON.
 
-    Missing fields have the default of the spec, or of `OWN_DEFAULTS` if the spec has none. A field
-    that the version lacks is refused, although Kafka would ignore some of these fields. Raises
-    `JsonFormError` with the path of the part that does not fit.
+    Missing fields get the default from the spec or, if the spec has none, from `OWN_DEFAULTS`. A
+    field that does not exist in the version is refused, although Kafka would ignore some such
+    fields. Raises `JsonFormError` with the path of the part that does not fit.
     """
     try:
         form = {} if form is None else copy.deepcopy(form)
@@ -173,16 +173,16 @@ def _fill(structure: JsonStructure, former: Mapping[str, str], own: Mapping[str,
 
 LATEST: Final = "latest"
 DEFAULT_CLIENT_ID: Final = "flexwire"
-# Version 2 of the request header has tagged fields.
+# From version 2 on, the request header has tagged fields.
 _TAGGED_HEADER: Final = 2
 
 
 class Broker(Closeable):
     """A connection to a broker, opened by ``with Broker.connect("localhost:9092") as broker: …``.
 
-    `call` sends a request and waits for its answer. Raises `CallError`, `LoginError` if SASL fails,
-    or the codec's own error for an invalid body or invalid bytes. Some errors end the connection.
-    `is_open` is then false.
+    `call` sends a request and waits for its answer. Raises `CallError`, or `LoginError` if SASL
+    fails, or the codec's own error for an invalid body or invalid bytes. Some errors end the
+    connection. `is_open` is then false.
     """
 
     def __init__(self, connection: Connection, client_id: str | None = DEFAULT_CLIENT_ID) -> None:
@@ -201,10 +201,10 @@ class Broker(Closeable):
         timeout: float = DEFAULT_SECONDS,
         frame_limit: int = SENT_FRAME_LIMIT,
     ) -> Self:
-        """Connect to a broker, and log in if ``security`` contains a login.
+        """Connect to a broker and, if ``security`` contains a login, log in.
 
-        ``timeout`` is the time limit for one answer, in seconds. ``frame_limit`` is the largest
-        size of an answer in bytes.
+        ``timeout`` is the time limit for each answer, in seconds. ``frame_limit`` is the largest
+        accepted size of an answer, in bytes.
         """
         to_kind(security, "security", Security)
         to_int(frame_limit, "frame_limit", least=1)
@@ -238,23 +238,23 @@ class Broker(Closeable):
 
     @property
     def offered(self) -> dict[int, Versions]:
-        """The versions that the broker advertises, by API key. The list is requested only once."""
+        """The versions that the broker advertises, by API key. They are requested only once."""
         if self._offered is None:
             self._offered = self._ask_versions()
         return self._offered
 
     def newest(self, name: str) -> int:
-        """Return the newest version of an API that both sides know.
+        """Return the newest version of an API that both sides support.
 
         Raises `CallError` if there is no such version.
         """
         return latest_version(api_key_of(name), self.offered, str(self.address))
 
     def check_version(self, name: str, version: int) -> None:
-        """Raise `VersionNotOfferedError` for a version of an API that the broker does not offer.
+        """Raise `VersionNotOfferedError` if the broker does not offer a version of an API.
 
-        Every version of ApiVersions can be sent: a broker that lacks the version answers in a
-        version that every client can read (KIP-511).
+        ApiVersions can be sent in every version: a broker that does not support the version answers
+        in a version that every client can read (KIP-511).
         """
         api_key = api_key_of(name)
         offered = self.offered.get(api_key, Versions.NONE)
@@ -278,13 +278,13 @@ class Broker(Closeable):
     ) -> BrokerAnswer:
         """Send a request and return its answer.
 
-        ``body`` is a message object or its JSON form. Missing fields of the form get their
+        ``body`` is a message object or its JSON form. Missing fields of the JSON form get their
         defaults. ``version`` is a number or "latest" (`newest`). ``header_tags`` are tagged fields
         of the request header. ``release`` is the Kafka release whose layout is used. ``watch`` is
         called with the answer before the request is sent, and again before the response is decoded.
 
-        Raises `WriteRefusedError` for a request that may change something on the broker, unless
-        ``allow_writes`` is true; see `flexwire.client.broker`. Raises `DecodeError` for an answer
+        Unless ``allow_writes`` is true, raises `WriteRefusedError` for a request that may change
+        something on the broker; see `flexwire.client.broker`. Raises `DecodeError` for an answer
         that is not in Kafka's format; `ask` returns such an answer.
         """
         return self.ask(
@@ -308,9 +308,9 @@ class Broker(Closeable):
         allow_writes: bool = True,
         watch: Callable[[BrokerAnswer], None] | None = None,
     ) -> BrokerAnswer:
-        """Do the same as `call`, but also return an answer that is not in Kafka's format.
+        """Do the same as `call`, but return even an answer that is not in Kafka's format.
 
-        `BrokerAnswer.deviation` then describes the difference.
+        In that case, `BrokerAnswer.deviation` describes the difference.
         """
         api_key = api_key_of(message_name)
         if version == LATEST:
@@ -405,8 +405,8 @@ class Broker(Closeable):
         version = catalog().entry(NEGOTIATES).versions.highest
         answer = self.ask(NEGOTIATES, None, version)
         if answer.response is None and (answer.read or {}).get("errorCode") == UNSUPPORTED_VERSION:
-            # The broker reports its versions in an unknown layout, as the mock broker of librdkafka
-            # does.
+            # The broker reports its versions in an unknown layout, like the mock broker of
+            # librdkafka.
             answer = self.ask(NEGOTIATES, None, 0)
         response: Any = answer.readable()
         if response.error_code == UNSUPPORTED_VERSION:
@@ -421,7 +421,7 @@ class Broker(Closeable):
 
 
 def _deviating(answered: BrokerAnswer, kind: type[Message], body: bytes) -> BrokerAnswer:
-    """Return the answer with the readable parts of a body that deviates from Kafka's format."""
+    """Return the answer, with the readable parts of a body that deviates from Kafka's format."""
     version = answered.response_version
     try:
         return replace(answered, response=kind.decode(body, version, lenient=True))
@@ -434,7 +434,7 @@ def _nobody(_: BrokerAnswer) -> None:
 
 
 def to_address(address: str | HostPort | tuple[str, int]) -> HostPort:
-    """Return an address from ``host:port`` or a pair. Raises `CallError` for other text."""
+    """Return an address from ``host:port`` or a pair. Raises `CallError` for any other text."""
     if isinstance(address, str):
         return parse_address(address)
     match address:
@@ -445,7 +445,7 @@ def to_address(address: str | HostPort | tuple[str, int]) -> HostPort:
 
 
 def parse_address(text: str) -> HostPort:
-    """Return the address in ``host:port``. Raises `CallError` for other text."""
+    """Return the address in ``host:port``. Raises `CallError` for any other text."""
     try:
         return parse_host_port(text)
     except TapError as error:

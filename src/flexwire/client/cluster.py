@@ -59,8 +59,8 @@ FORMS: Final = (
 class Route:
     """The broker to call: any, a node, a partition's leader, a coordinator or the controller.
 
-    ``name`` is the topic or the coordinator's key. ``number`` is the node, the partition or the key
-    type.
+    ``name`` is the topic, or the coordinator's key. ``number`` is the node, the partition or the
+    key type.
     """
 
     kind: Kind
@@ -99,8 +99,8 @@ def _is_number(text: str) -> bool:
 def find_broker(route: Route, broker: Broker, *, among_controllers: bool = False) -> HostPort:
     """Return the address of a route's broker, as reported by a broker of the cluster.
 
-    With ``among_controllers``, the broker to ask is a controller on the controllers' own listener.
-    Raises `CallError` if the broker reports no address.
+    With ``among_controllers``, the broker that is asked is a controller, on the controllers' own
+    listener. Raises `CallError` if the broker reports no address.
     """
     if route.kind == "leader":
         return _leader(route, broker)
@@ -143,7 +143,7 @@ def _coordinator(route: Route, broker: Broker) -> HostPort:
     what = f"the coordinator of {kind} {route.name}"
     body = {"key": route.name, "keyType": route.number, "coordinatorKeys": [route.name]}
     response = _ask(broker, "FindCoordinator", body)
-    # Since version 4, a request can contain several keys.
+    # Since version 4, one request can contain several keys.
     answer = response.coordinators[0] if response.coordinators else response
     _check(answer.error_code, what, broker)
     return _address(answer.host, answer.port, what, broker)
@@ -151,7 +151,7 @@ def _coordinator(route: Route, broker: Broker) -> HostPort:
 
 def _controller(broker: Broker) -> HostPort:
     if not broker.offered.get(api_key_of("DescribeQuorum"), Versions.NONE):
-        # With ZooKeeper, one of the brokers is the controller, and Metadata names this broker.
+        # With ZooKeeper, one of the brokers is the controller, and the Metadata response names it.
         metadata = _metadata(broker)
         return _node(_brokers(metadata), metadata.controller_id, _ACTIVE, broker)
     partitions = [{"partitionIndex": 0}]
@@ -163,8 +163,8 @@ def _controller(broker: Broker) -> HostPort:
         raise CallError(f"{broker.address} does not report the quorum's leader")
     _check(states[0].error_code, _ACTIVE, broker)
     leader = states[0].leader_id
-    # A node that is also a broker is reached at its client listener. The other nodes have a
-    # separate listener, which the answer contains since version 2.
+    # A node that is also a broker is reached through its client listener. All other nodes have a
+    # separate listener, which the answer has contained since version 2.
     nodes = _brokers(_metadata(broker))
     if leader not in nodes:
         nodes |= {
@@ -220,7 +220,7 @@ def _check(code: int, what: str, broker: Broker) -> None:
 
 
 def _ask(broker: Broker, name: str, body: dict[str, Any]) -> Any:
-    """Send a request in the newest version, with the fields that exist in this version."""
+    """Send a request in the newest version, with the fields that exist in that version."""
     version = broker.newest(name)
     fields = message(f"{name}Request").definition.schema(version).fields
     names = {field.json_name for field in fields if field.presence is not Presence.ABSENT}
@@ -229,7 +229,7 @@ def _ask(broker: Broker, name: str, body: dict[str, Any]) -> Any:
 
 
 RETRIES: Final = 5
-"""The number of times that a misrouted request is sent again, if retries are requested."""
+"""How many times a misrouted request is sent again, if retries are requested."""
 
 _FIRST_PAUSE: Final = 0.2
 
@@ -237,8 +237,8 @@ _FIRST_PAUSE: Final = 0.2
 class Cluster(Closeable):
     """A cluster, given by the addresses of one or more of its brokers: "one:9092,two:9092".
 
-    A connection to a broker is opened when it is needed, and then remains open. With
-    ``controllers``, the addresses are those of the controllers' own listener.
+    A connection to a broker is opened when it is first needed, and then stays open. With
+    ``controllers``, these are the addresses of the controllers' own listener.
     """
 
     def __init__(
@@ -262,7 +262,7 @@ class Cluster(Closeable):
         self._brokers: dict[HostPort, Broker] = {}
 
     def broker(self, route: Route | str = ANY) -> Broker:
-        """Ask the cluster for the broker of a route, and connect to this broker."""
+        """Ask the cluster for the broker on a route, and connect to it."""
         route = parse_route(route) if isinstance(route, str) else route
         first = self._first()
         return self._connected(find_broker(route, first, among_controllers=self._controllers))
@@ -277,13 +277,13 @@ class Cluster(Closeable):
         retries: int = 0,
         **options: Any,
     ) -> BrokerAnswer:
-        """Send a request to a route's broker and return the answer, as `Broker.call` does.
+        """Send a request to the broker on a route and return its answer, as `Broker.call` does.
 
         If an error code means that another broker can answer (NOT_LEADER_OR_FOLLOWER,
         NOT_COORDINATOR, NOT_CONTROLLER), or that the same broker can answer later, the answer is
-        returned unchanged. With ``retries``, the request is sent again up to this number of times,
-        each time after a new look-up of the route. A request that may change something is sent
-        again only if no part of it succeeded.
+        returned unchanged. With ``retries``, the request is sent again up to that many times, each
+        time after looking up the route again. A request that may change something is sent again
+        only if no part of it succeeded.
         """
         return self.ask(message_name, body, version, to=to, retries=retries, **options).exact()
 
@@ -297,7 +297,7 @@ class Cluster(Closeable):
         retries: int = 0,
         **options: Any,
     ) -> BrokerAnswer:
-        """Do the same as `call`, but also return an answer that is not in Kafka's format.
+        """Do the same as `call`, but return even an answer that is not in Kafka's format.
 
         See `Broker.ask`. With ``any_version=False``, the broker is first asked for its versions. A
         version that the broker does not offer then raises `VersionNotOfferedError`.
@@ -353,7 +353,7 @@ class Cluster(Closeable):
         return self._connected(fresh[0] if fresh else min(every, key=_latest_in(asked)))
 
     def _first(self) -> Broker:
-        """Return a connection to the first bootstrap address that can be reached."""
+        """Return a connection to the first reachable bootstrap address."""
         failed = []
         for address in self._bootstrap:
             try:

@@ -1,4 +1,4 @@
-"""Read Kafka's properties files for clients: the addresses of a cluster, and the login."""
+"""Read the properties files of Kafka clients: a cluster's addresses, and the login."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 _WHITE: Final = " \t\f"
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
-# A key ends at the first of these characters that has no backslash before it. Whitespace may
+# A key ends at the first of these characters that is not preceded by a backslash. Whitespace may
 # surround a separator.
 _KEY: Final = re.compile(r"((?:\\.|[^\\ \t\f=:])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPED_CHARACTER: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
 
 def parse_properties(text: str, source: str) -> dict[str, str]:
-    r"""Return the properties in a file. If a name is repeated, the last value counts.
+    r"""Return the properties in a file. If a name occurs more than once, the last value is used.
 
-    Raises `ClientConfigError` for an invalid ``\u`` escape, which Java refuses too, or half a
+    Raises `ClientConfigError` for an invalid ``\u`` escape, which Java also refuses, or for half a
     surrogate pair.
 
     >>> parse_properties("a = b\\\n  c\n# no\nd\\ e:\\u00e9\n", "x.properties")
@@ -51,7 +51,7 @@ def parse_properties(text: str, source: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line that is not a comment, joined with its continuations, and its line number."""
+    """Yield each line that is not a comment, joined with its continuation lines, and its number."""
     held, first = "", 0
     natural_lines = _LINE_END.split(text)
     if natural_lines[-1] == "":
@@ -60,7 +60,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     for number, natural in enumerate(natural_lines, 1):
         line = natural.lstrip(_WHITE)
         if not held:
-            # A line that contains only a backslash continues on the next line, and counts as
+            # A line that contains only a backslash is continued on the next line, and counts as
             # missing.
             if not line or line[0] in "#!":
                 is_continued = False
@@ -88,13 +88,13 @@ def _plain(text: str) -> str:
         return chr(int(escaped[1:], 16))
 
     plain = _ESCAPED_CHARACTER.sub(unescape, text)
-    # In Java, characters beyond the basic plane are surrogate pairs; half a pair is not a
+    # In Java, characters beyond the basic plane are surrogate pairs; half of a pair is not a
     # character.
     return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
 
 
-# True for PLAIN's module and false for others, by the last part of a login module's class name.
-# Kafka renamed the package of these classes once.
+# For each login module, by the last part of its class name: true for PLAIN's, false for others.
+# Kafka has renamed the package of these classes once.
 _MODULES: Final = {"PlainLoginModule": True, "ScramLoginModule": False}
 _FLAGS: Final = frozenset({"REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL"})
 _TOKEN: Final = re.compile(
@@ -108,9 +108,9 @@ _CONTROLS: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": 
 
 
 def parse_jaas(text: str, mechanism: str) -> Login:
-    r"""Return the login in the value of ``sasl.jaas.config``.
+    r"""Return the login that the value of ``sasl.jaas.config`` describes.
 
-    Raises `ClientConfigError`. The error text contains no part of the value, because the value
+    Raises `ClientConfigError`. The error message contains no part of the value, because the value
     contains a password.
 
     >>> parse_jaas('org.apache.kafka.common.security.plain.PlainLoginModule required '
@@ -177,7 +177,7 @@ def _refuse(why: str) -> ClientConfigError:
     return ClientConfigError(f"sasl.jaas.config: {why}")
 
 
-# For each protocol name: whether the protocol uses TLS, and whether it uses SASL.
+# For each protocol name: whether it uses TLS, and whether it uses SASL.
 _PROTOCOLS: Final = {
     "PLAINTEXT": (False, False),
     "SSL": (True, False),
@@ -223,10 +223,11 @@ class ClientConfig:
 def read_client_config(path: str | Path) -> ClientConfig:
     """Read a properties file in the format of the option ``--command-config`` of Kafka's tools.
 
-    Raises `ClientConfigError`, or `TlsError` for certificates. The error texts contain no secrets.
+    Raises `ClientConfigError`, or `TlsError` for certificates. The error messages contain no
+    secrets.
     """
     try:
-        # The file is in Java's encoding: other characters are written as \u.
+        # The file is encoded as Java expects: other characters are written as \u.
         text = Path(path).read_text(encoding="latin-1")
     except (OSError, ValueError) as error:
         raise ClientConfigError(f"{path}: {getattr(error, 'strerror', None) or error}") from None

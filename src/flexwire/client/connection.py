@@ -1,4 +1,4 @@
-"""One connection to a broker: send and receive one frame, within limits of time and size."""
+"""One connection to a broker: send and receive one frame at a time, within time and size limits."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from flexwire.client.security import Security
 
 DEFAULT_SECONDS: Final = 30.0
-"""The time limit for one answer and for connecting, which equals Kafka's ``request.timeout.ms``."""
+"""The time limit for one answer and for connecting, equal to Kafka's ``request.timeout.ms``."""
 
 _CHUNK_BYTES: Final = 256 * 1024
 
 
 class Connection:
-    """A socket that carries frames. Every failure is a `CallError`, and ends the connection.
+    """A socket that carries frames. Every failure is a `CallError` and ends the connection.
 
     The connection holds at most one frame, of at most ``frame_limit`` bytes. Memory is allocated
-    only for bytes that have arrived, whatever length the frame declares. ``timeout`` is the limit
-    for a complete exchange, in seconds.
+    only for bytes that have arrived, whatever length the frame declares. ``timeout`` is the time
+    limit for a complete exchange, in seconds.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Connection:
         self._socket: socket.socket | None = self._connected(security)
 
     def exchange(self, payload: bytes, *, is_answered: bool = True) -> bytes:
-        """Send a frame and return the payload of the next one, or b"" if no answer is expected."""
+        """Send a frame, and return the payload of the next one, or b"" if no answer is expected."""
         return self.exchange_bytes(to_frame(payload), is_answered=is_answered)
 
     def exchange_bytes(self, data: bytes, *, is_answered: bool = True) -> bytes:
@@ -112,7 +112,7 @@ class Connection:
             plain.settimeout(self._remaining())
             name = security.server_name or self.address.host
             return security.context.wrap_socket(plain, server_hostname=name)
-        # A ValueError occurs if a certificate must be checked and the host has no name.
+        # A ValueError occurs if a certificate must be checked but the host has no name.
         except (OSError, ValueError) as error:
             plain.close()
             reason = "no answer" if isinstance(error, TimeoutError) else explain_failure(error)

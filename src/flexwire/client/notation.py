@@ -10,13 +10,13 @@ from flexwire.arguments import refuse
 from flexwire.errors import TapError
 
 HIGHEST_PORT: Final = 65535
-# Kafka's security protocols. The value is true for protocols that use TLS. A proxy forwards SASL
-# with and without TLS.
+# Kafka's security protocols. The value is true for the protocols that use TLS. A proxy forwards
+# SASL, both with and without TLS.
 _PROTOCOLS: Final = {"PLAINTEXT": False, "SASL_PLAINTEXT": False, "SSL": True, "SASL_SSL": True}
 
 
 class HostPort(NamedTuple):
-    """A host, given by name or IP address, and a port."""
+    """A host, given by its name or IP address, and a port."""
 
     host: str
     port: int
@@ -26,9 +26,9 @@ class HostPort(NamedTuple):
 
 
 def parse_host_port(text: str) -> HostPort:
-    """Return the host and port in ``host:port``. Raises `TapError` for other text.
+    """Return the host and port in ``host:port``. Raises `TapError` for any other text.
 
-    An IPv6 address is in brackets.
+    An IPv6 address must be in brackets.
 
     >>> parse_host_port("127.0.0.1:9092"), str(parse_host_port("[::1]:9092"))
     (HostPort(host='127.0.0.1', port=9092), '[::1]:9092')
@@ -44,16 +44,16 @@ def parse_host_port(text: str) -> HostPort:
 
 
 class ListenerAddress(NamedTuple):
-    """An address in the form of Kafka's ``listeners``, with its security protocol."""
+    """An address in the form that Kafka's ``listeners`` uses, with its security protocol."""
 
     address: HostPort
     is_tls: bool
 
 
 def parse_listener(text: str) -> ListenerAddress:
-    """Return the address in ``ssl://host:port``. Without a protocol, the address is plaintext.
+    """Return the address in ``ssl://host:port``. An address without a protocol is plaintext.
 
-    Raises `TapError` for other text.
+    Raises `TapError` for any other text.
 
     >>> parse_listener("SSL://broker-1:9093").is_tls, parse_listener("broker-1:9092").is_tls
     (True, False)
@@ -68,7 +68,7 @@ def parse_listener(text: str) -> ListenerAddress:
 
 
 def is_address(host: str) -> bool:
-    """Return whether a host is an IP address and not a name."""
+    """Return whether a host is an IP address rather than a name."""
     try:
         ip_address(host)
     except ValueError:
@@ -77,7 +77,7 @@ def is_address(host: str) -> bool:
 
 
 def is_unspecified(host: str) -> bool:
-    """Return whether a host stands for all addresses of a machine, such as 0.0.0.0."""
+    """Return whether a host, such as 0.0.0.0, stands for all addresses of a machine."""
     return is_address(host) and ip_address(host).is_unspecified
 
 
@@ -96,7 +96,7 @@ def split_header_tag(text: str) -> tuple[int, str | bytes]:
     if not separator or not _NUMBER.fullmatch(number):
         raise refuse("header tag", _FORM, text)
     try:
-        # A lone surrogate, which a command line may contain, cannot be encoded as UTF-8.
+        # A lone surrogate, which a command line may contain, cannot be encoded in UTF-8.
         value.encode()
         parsed = bytes.fromhex(value.removeprefix(_HEX)) if value.startswith(_HEX) else value
     except ValueError:

@@ -1,4 +1,4 @@
-"""The settings for connections to a broker: plain or TLS, and the login.
+"""The settings for connections to a broker: plaintext or TLS, and the login.
 
 Channel binding is not supported, as in Kafka. A password is used as its UTF-8 bytes, as in Kafka.
 """
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 FEWEST_ITERATIONS: Final = 4096
-"""The smallest number of iterations that is accepted. With fewer iterations, the password would be
-easy to guess. Kafka's own clients also refuse fewer iterations.
+"""The smallest accepted number of iterations. With fewer iterations, the password would be easy to
+guess. Kafka's own clients also refuse fewer iterations.
 """
 MOST_ITERATIONS: Final = 1_000_000
-"""The largest number of iterations that is accepted. Kafka's tools set at most 16,384. A million
+"""The largest accepted number of iterations. Kafka's tools use at most 16,384 iterations. A million
 iterations take about a second.
 """
 
-# The GS2 header: the client requests no channel binding and no other identity.
+# The GS2 header: the client requests neither channel binding nor another identity.
 _GS2_HEADER: Final = "n,,"
 
 
@@ -57,7 +57,7 @@ class ScramClient:
         is_token: bool = False,
         nonce: str | None = None,
     ) -> None:
-        """Initialize. With ``is_token``, use the id and HMAC of a delegation token (KIP-48)."""
+        """Initialize. With ``is_token``, use the id and the HMAC of a delegation token (KIP-48)."""
         self._hash = HASHES[mechanism]
         self._password = password.encode()
         self._nonce = secrets.token_urlsafe(24) if nonce is None else nonce
@@ -71,7 +71,7 @@ class ScramClient:
         return (_GS2_HEADER + self._first_bare).encode()
 
     def final(self, server_first: bytes) -> bytes:
-        """Return the client's last message, which contains the proof."""
+        """Return the client's final message, which contains the proof."""
         server_text = _text(server_first)
         attributes = _attributes(server_text, "r", "s", "i")
         nonce, salt = attributes["r"], _base64(attributes["s"], "salt")
@@ -90,10 +90,10 @@ class ScramClient:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def verify(self, server_final: bytes) -> None:
-        """Check the broker's proof that it knows the password too."""
+        """Check the broker's proof that it also knows the password."""
         server_text = _text(server_final)
         if server_text.startswith("e="):
-            # The answer from this mechanism may quote the token.
+            # With this mechanism, the answer may quote the token.
             raise LoginError("SCRAM: the broker rejected the proof")
         signature = _base64(_attributes(server_text, "v")["v"], "signature")
         if not self._server_signature or not hmac.compare_digest(signature, self._server_signature):
@@ -155,7 +155,7 @@ MECHANISMS: Final = (PLAIN, *HASHES)
 class Login:
     """The user name and password for SASL. The password is never shown.
 
-    With ``is_token``, the name and password are the id and HMAC of a delegation token.
+    With ``is_token``, they are the id and the HMAC of a delegation token.
 
     >>> Login("PLAIN", "alice", "secret")
     Login(mechanism='PLAIN', username='alice', is_token=False)
@@ -175,7 +175,7 @@ class Login:
         try:
             f"{self.username}{self.password}".encode()
         except UnicodeEncodeError:
-            # The text of the error quotes the input.
+            # The error message quotes the input.
             raise ClientConfigError(
                 "user name and password: expected text that UTF-8 can encode"
             ) from None
@@ -185,9 +185,9 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """TLS with ``context``, if given (see `client_context`), and SASL with ``login``.
+    """TLS with a ``context``, if given (see `client_context`), and SASL with a ``login``.
 
-    ``server_name`` is the name in the broker's certificate, if this name differs from the address.
+    ``server_name`` is the name in the broker's certificate, if it differs from the address.
     """
 
     context: ssl.SSLContext | None = None
@@ -216,10 +216,10 @@ class Caller(Protocol):
         """Send a request and return the answer."""
 
     def newest(self, api_name: str) -> int:
-        """Return the newest version of an API that both the client and the broker know."""
+        """Return the newest version of an API that both the client and the broker support."""
 
     def exchange_token(self, token: bytes) -> bytes:
-        """Send a token as a bare frame and return the next frame."""
+        """Send a token as a bare frame, and return the next frame."""
 
 
 def log_in(broker: Caller, login: Login) -> None:
@@ -245,7 +245,8 @@ def _bare(broker: Caller, login: Login) -> Callable[[bytes], bytes]:
         try:
             return broker.exchange_token(token)
         except CallError as error:
-            # Before KIP-152, a broker refuses a login by closing the connection, without a reason.
+            # Before KIP-152, a broker refuses a login by closing the connection without giving a
+            # reason.
             raise LoginError(
                 f"after SaslHandshake v0, a broker that refuses {login.mechanism} for "
                 f"{login.username!r} closes the connection without a reason: {error}"
@@ -261,7 +262,7 @@ def _in_messages(broker: Caller, login: Login) -> Callable[[bytes], bytes]:
         body = message(f"{AUTHENTICATE}Request")(auth_bytes=token)
         answer: Any = broker.call(AUTHENTICATE, body, version).response
         if answer.error_code != NO_ERROR:
-            # The answer from this mechanism may quote the token, so its text is not shown.
+            # With this mechanism, the answer may quote the token, so its text is not shown.
             name = describe_error_code(answer.error_code)
             raise LoginError(
                 f"{name}: the broker refuses the {login.mechanism} login of {login.username!r}"

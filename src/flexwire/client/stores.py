@@ -1,7 +1,8 @@
-"""Convert trust stores and key stores of Java clients to the PEM files that TLS needs.
+"""Convert the trust stores and key stores of Java clients to the PEM files that TLS needs.
 
-PEM is read from a file or from the properties themselves; PKCS #12 needs ``cryptography``. Java's
-own JKS format is not accepted: the error explains how ``keytool`` converts a store to PKCS #12.
+PEM is read from a file or from the properties themselves; PKCS #12 requires ``cryptography``.
+Java's own JKS format is not accepted: the error explains how to convert a store to PKCS #12 with
+``keytool``.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ _WIDTH: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """One store in the properties: its type, its location, and its password.
+    """One store in the properties: its type, its location and its password.
 
-    ``prefix`` is the common prefix of the names of the store's properties. ``inline`` is PEM text
-    in the properties.
+    ``prefix`` is the prefix that the names of the store's properties share. ``inline`` is PEM text
+    that the properties contain.
     """
 
     prefix: str
@@ -45,8 +46,8 @@ class Store:
 
 def tls_context(trust: Store | None, keys: Store | None, *, check_names: bool) -> ssl.SSLContext:
     """Return the TLS context. Raises `ClientConfigError`, or `TlsError` for an invalid store."""
-    # OpenSSL reads keys only from files. The temporary files are removed immediately, with their
-    # directory.
+    # OpenSSL reads keys only from files. The temporary files are removed immediately, together with
+    # their directory.
     with tempfile.TemporaryDirectory(prefix="flexwire-") as directory:
         ca = certificate = password = None
         if trust is not None:
@@ -70,7 +71,7 @@ def tls_context(trust: Store | None, keys: Store | None, *, check_names: bool) -
 
 
 def _write(path: Path, pem: str) -> None:
-    # A file that is not ASCII is not PEM. OpenSSL then reports the error.
+    # A file that is not ASCII cannot be PEM. OpenSSL then reports the error.
     path.write_text(pem, encoding="ascii", errors="replace")
 
 
@@ -83,7 +84,7 @@ def _authorities(store: Store) -> str:
 
 
 def _chain(store: Store) -> tuple[str, str | None]:
-    """Return a key with its chain as PEM, and the password of the key."""
+    """Return a key and its chain as PEM, and the password of the key."""
     content = _content(store)
     if isinstance(content, str):
         return "".join(block for _, block in _pem_blocks(content)), store.key_password
@@ -122,7 +123,7 @@ def _content(store: Store) -> str | bytes:
 
 
 def _pem_blocks(text: str) -> list[tuple[str, str]]:
-    """Return PEM blocks as OpenSSL reads them, even if line breaks in properties became spaces."""
+    """Return PEM blocks as OpenSSL reads them, even if line breaks became spaces in properties."""
     blocks = []
     for kind, body in _PEM.findall(text):
         if ":" in body:
@@ -137,7 +138,7 @@ def _pem_blocks(text: str) -> list[tuple[str, str]]:
 
 
 def _open_pkcs12(store: Store, content: bytes) -> tuple[Any, list[Any]]:
-    """Return the key and all certificates. The certificate of the key comes first."""
+    """Return the key and all certificates. The key's own certificate comes first."""
     load = _pkcs12_loader(store)
     password = None if store.password is None else store.password.encode()
     try:

@@ -1,4 +1,4 @@
-"""TLS on flexwire's end of a connection, and the reasons why it could not be started."""
+"""TLS on flexwire's end of a connection, and the reasons why TLS could not be started."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ CLIENT_AUTH: Final[dict[ClientAuth, ssl.VerifyMode]] = {
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
-"""The Python mode for each value of Kafka's ``ssl.client.auth``. The mode determines whether
-clients must send a certificate.
+"""The Python mode that corresponds to each value of Kafka's ``ssl.client.auth``. The mode
+determines whether clients must send a certificate.
 """
 
 
@@ -33,10 +33,10 @@ def client_context(
 ) -> ssl.SSLContext:
     """Return a client's context: TLS 1.2 or newer, and the broker's certificate must be valid.
 
-    ``ca`` is a PEM file of authorities; the default is the system's authorities. For mutual TLS,
-    ``certificate`` is a PEM file of the client's own chain. The key is in this file or in ``key``,
-    encrypted with ``password``. Without ``check_names``, the certificate may be for any host, as
-    with Kafka's empty ``ssl.endpoint.identification.algorithm``.
+    ``ca`` is a PEM file of certificate authorities; the default is the system's authorities. For
+    mutual TLS, ``certificate`` is a PEM file that contains the client's own chain. The key is in
+    that file or in ``key``, encrypted with ``password``. Without ``check_names``, the certificate
+    may be for any host, as if Kafka's ``ssl.endpoint.identification.algorithm`` were empty.
 
     Raises `TlsError` for a file that cannot be read or has the wrong content.
     """
@@ -62,9 +62,8 @@ def server_context(
 ) -> ssl.SSLContext:
     """Return a listener's context: TLS 1.2 or newer, with the chain in a PEM file.
 
-    The key is in the file of the chain or in ``key``, encrypted with ``password``. ``ca`` is a PEM
-    file of the authorities that sign clients' certificates; the default is the system's
-    authorities.
+    The key is in that file or in ``key``, encrypted with ``password``. ``ca`` is a PEM file of the
+    authorities that sign client certificates; the default is the system's authorities.
 
     Raises `TlsError` for a file that cannot be read or has the wrong content.
     """
@@ -82,7 +81,7 @@ def server_context(
 
 
 def trust_authorities(context: ssl.SSLContext, ca: Path) -> None:
-    """Trust the authorities in a PEM file."""
+    """Trust the certificate authorities in a PEM file."""
     try:
         context.load_verify_locations(cafile=ca)
     except OSError as error:  # This includes ssl.SSLError.
@@ -93,7 +92,7 @@ def present_certificate(
     context: ssl.SSLContext, certificate: Path, key: Path | None, password: str | None
 ) -> None:
     """Present the chain in a PEM file, with its key, to the other end."""
-    # Without a password, OpenSSL would ask for one on the terminal.
+    # Without a password, OpenSSL would prompt for one on the terminal.
     secret = "" if password is None else password
     try:
         context.load_cert_chain(certificate, key, secret)
@@ -104,10 +103,11 @@ def present_certificate(
 
 HANDSHAKE_SECONDS: Final = 10.0
 Outcome = Literal["not_tls", "handshakes_left", "handshakes_failed"]
-"""The ways in which a client's handshake can fail, as `TapStatistics` counts them."""
+"""The ways in which a client's handshake can fail, as counted by `TapStatistics`."""
 
 _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST"})
-# A description of each OpenSSL reason, by OpenSSL's name. "The other side" is a client or a broker.
+# A description of each OpenSSL reason, under OpenSSL's name for it. "The other side" is a client or
+# a broker.
 _WORDS: Final = {
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the other side sent no certificate",
     "UNSUPPORTED_PROTOCOL": "the other side supports no TLS version later than 1.1",
@@ -137,7 +137,7 @@ _TRUST: Final = ("self-signed", "self signed", "unable to get")
 
 
 def classify_handshake(error: BaseException) -> Outcome:
-    """Return the way in which a client's handshake failed."""
+    """Return how a client's handshake failed."""
     if isinstance(error, ssl.SSLError):
         return "not_tls" if error.reason in _NOT_TLS else "handshakes_failed"
     # asyncio raises ConnectionAbortedError for a handshake that takes too long. This error is a
@@ -148,9 +148,9 @@ def classify_handshake(error: BaseException) -> Outcome:
 
 
 def is_data_after_end(error: BaseException) -> bool:
-    """Return whether the other end still sent data after this end had closed TLS.
+    """Return whether the other end was still sending data after this end had closed TLS.
 
-    The other end had not read the closing message yet: in TLS 1.3 each direction ends separately
+    The other end had not yet read the closing message: in TLS 1.3, each direction ends separately
     (RFC 8446, section 6.1).
     """
     return isinstance(error, ssl.SSLError) and error.reason == _SAID_AFTER_END

@@ -1,6 +1,6 @@
 """The requests that may change something on a broker: all except those listed as read-only.
 
-A new API in the catalog counts as writing until the API has been checked.
+A new API in the catalog is treated as writing until it has been checked.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ CONDITIONS: Final = {
     "Metadata": "if the request lists topics and allowAutoTopicCreation is true",
     "Fetch": "if the request contains a replica id: the leader treats the caller as that replica",
 }
-"""The cases in which a request of a read-only API may still change something."""
+"""The cases in which a request of a read-only API may nevertheless change something."""
 
 
 REMARKS: Final = {
@@ -63,11 +63,11 @@ REMARKS: Final = {
     "coordinator's internal topic",
     "GetTelemetrySubscriptions": "the request registers a client instance with the broker",
 }
-"""The traces that read-only requests leave on a broker. No trace is user data."""
+"""The traces that read-only requests leave on a broker. None of them is user data."""
 
 
 class Danger(NamedTuple):
-    """An easily overlooked effect of an API's request, and the bodies that have this effect."""
+    """An easily overlooked effect of an API's request, and which bodies have this effect."""
 
     effect: str
     holds: Callable[[Any], bool] = lambda _: True
@@ -141,11 +141,11 @@ DANGERS: Final = {
     "Vote": Danger(_IN_QUORUM),
     "WriteTxnMarkers": Danger("the request ends the transactions of the listed producers"),
 }
-"""The effects of requests that are not obvious from the API's name, by API."""
+"""The effects of requests that are not obvious from the name of the API, by API."""
 
 
 def why_it_writes(api_name: str, body: Any) -> str | None:
-    """Return why a request may change something on the broker, or None if the request only reads.
+    """Return why a request may change something on the broker, or None if it only reads.
 
     >>> from flexwire.codec import message
     >>> why_it_writes("ListGroups", message("ListGroupsRequest")()) is None
@@ -170,7 +170,7 @@ def why_it_writes(api_name: str, body: Any) -> str | None:
 
 
 def remark_on(api_name: str, body: Any) -> str | None:
-    """Return the trace that a read-only request leaves on the broker, or None if there is no trace.
+    """Return the trace that a read-only request leaves on the broker, or None if it leaves none.
 
     >>> from flexwire.codec import message
     >>> remark_on("Fetch", message("FetchRequest")(session_epoch=-1)) is None

@@ -1,23 +1,23 @@
-"""Convert messages and records in bulk: from columns of bytes to nested Arrow columns and back.
+"""Convert messages and records in bulk: from columns of bytes to nested Arrow columns, and back.
 
 One column can contain messages of every version, so its type is the union of a message's fields. A
-program (`program`) is made from the schemas. The program specifies where each field is in the
-bytes, and to which column the field belongs. The kernels of `flexwire.kernels` run the program over
-many rows. If the kernels refuse a row, the reference executor reads it again (`reference`), and
-either raises the error or returns the row. `flexwire.capture`, `flexwire.logs` and `flexwire.spark`
-read files and find the bytes of messages in them.
+program (`program`) is compiled from the schemas. It specifies where each field is in the bytes, and
+to which column the field belongs. The kernels of `flexwire.kernels` run the program over many rows.
+If the kernels refuse a row, the reference executor (`reference`) reads it again, and either raises
+the error or returns the row. `flexwire.capture`, `flexwire.logs` and `flexwire.spark` read files
+and find the bytes of messages in them.
 
-Laws of this package:
+The laws of this package:
 
-- An operation of a program checks everything that it needs before it changes anything. Reason: the
-  operation runs again after a column has grown. Test: `tests/columnar/test_plain.py`.
+- Each operation of a program checks everything that it needs before it changes anything. Reason:
+  after a column has grown, the operation runs again. Test: `tests/columnar/test_plain.py`.
 - The ``records`` table uses the schema of records in `record_columns`. Reason: Spark joins the
   table with decoded records. Test: `tests/spark/test_record_schema.py`.
-- Each batch is counted exactly once, as a whole, even if its rows are divided. Reason: facts are
-  sums over batches. Tests: `tests/columnar/test_record_sums.py`,
+- Each batch is counted exactly once, as a whole, even if its rows are split up. Reason: the facts
+  are sums over batches. Tests: `tests/columnar/test_record_sums.py`,
   `tests/columnar/test_batch_digests.py`.
-- An offset of an array is checked before it is used. Reason: Arrow itself checks only the first and
-  the last offset. Test: `tests/columnar/test_bounds.py`.
+- An offset in an array is checked before it is used. Reason: Arrow itself checks only the first and
+  last offset. Test: `tests/columnar/test_bounds.py`.
 """
 
 from flexwire.extras import needed_by

@@ -1,6 +1,6 @@
-"""The type of all NumPy arrays in the package.
+"""The type of all NumPy arrays in this package.
 
-The content of an array is described where the array is created.
+The content of each array is described where the array is created.
 """
 
 from __future__ import annotations

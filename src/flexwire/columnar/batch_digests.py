@@ -1,7 +1,7 @@
-"""Digest record batches with a kernel: facts about each batch, sizes of records, hashes of keys.
+"""Digest record batches with a kernel: facts about batches, record sizes, and hashes of keys.
 
-A `RecordReader` passes on a row of words for each batch that its kernel digests. If the kernel
-refuses a batch, the reader reads it as an object and passes on this object. Words and
+A `RecordReader` passes on a row of words for each batch that its kernel has digested. If the kernel
+refuses a batch, the reader reads the batch as an object and passes on this object. Both words and
 objects become rows of the same form.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MOST_KEYS: Final = 1 << 20
 """The largest number of keys that are passed on in one call (32 MB). A single batch with more keys
-is passed on whole.
+than this is passed on as a whole.
 """
 # This many batches are collected before they are returned.
 _MOST_BATCHES: Final = 1 << 16
@@ -43,7 +43,7 @@ _MAGIC, _OUTCOME = "magic", "outcome"
 KEYS_DTYPE: Final = np.dtype(
     [("hash", "<u8"), ("other", "<u8"), ("offset", "<i8"), ("size", "<i8")]
 )
-"""A key: both halves of its hash, and the offset and the size of its record."""
+"""A key: both halves of its hash, and the offset and size of its record."""
 _OF_HEADER: Final = (
     "size",
     "base_offset",
@@ -65,29 +65,29 @@ _OF_RECORDS: Final = (
     "newest",
 )
 DIGEST: Final = np.dtype([(name, np.int64) for name in _OF_RECORDS])
-"""The sums over the records of a batch. A tombstone is a record with a key and a null value.
-``oldest`` and ``newest`` are the lowest and the highest timestamp in milliseconds, ignoring
-timestamps of -1."""
-# Each size below _EXACT has its own class. Between one power of two and the next, larger sizes are
-# divided into _HALF classes.
+"""Sums over the records of a batch. A tombstone is a record that has a key and a null value.
+``oldest`` and ``newest`` are the lowest and highest timestamps in milliseconds, ignoring timestamps
+of -1."""
+# Each size below _EXACT has its own class. The larger sizes between one power of two and the next
+# are divided into _HALF classes.
 _HALF: Final = 64
 _EXACT: Final = 2 * _HALF
 SIZES: Final = _HALF * 26
-"""The number of size classes, which is enough for 31-bit sizes."""
+"""The number of size classes, which is sufficient for 31-bit sizes."""
 _PLACE: Final = ("position", _MAGIC, "last_offset", "uncompressed_size")
 _FACTS: Final = (*_PLACE, *_OF_HEADER, *_OF_RECORDS, _OUTCOME)
 
 
 class BatchDigests:
-    """Digests of record batches, returned as a `pa.RecordBatch` of words with one row per batch.
+    """Digests of record batches, returned as a `pa.RecordBatch` of words, with one row per batch.
 
-    ``keys`` is called with the keys of records that have a key, in an array of `KEYS_DTYPE` that is
-    valid only during the call. Records of control batches are left out. ``seed`` is the start value
-    of the hashes. ``at`` is added to the positions of the batches. ``outcomes`` returns a number
-    for each batch from its attributes, producer id and base offset. This number is the column
-    ``outcome``. The keys of a batch are passed on only if its outcome is in ``settled``. ``heard``
-    receives digests as soon as they are made, several batches at a time: an array for each fact, by
-    name.
+    ``keys`` is called with the keys of records that have one, in an array of `KEYS_DTYPE` that is
+    valid only during the call. Records of control batches are left out. ``seed`` is the initial
+    value of the hashes. ``at`` is added to the positions of the batches. ``outcomes`` returns a
+    number for each batch, from the batch's attributes, producer id and base offset. This number is
+    the column ``outcome``. The keys of a batch are passed on only if its outcome is in ``settled``.
+    ``heard`` receives digests as soon as they have been made, several batches at a time: one array
+    for each fact, by name.
     """
 
     def __init__(
@@ -102,13 +102,13 @@ class BatchDigests:
         self.sizes: NumpyArray = np.zeros(SIZES, np.int64)
         """The number of records in each size class."""
         self.skipped: list[NumpyArray] = []
-        """The positions and sizes of batches without wanted records."""
+        """The positions and sizes of batches that contain no wanted records."""
         self._keys_done = keys
         self._seed = seed
         self._outcomes = outcomes
         self._settled = settled
         self._heard = heard
-        # The number of keys held from settled batches.
+        # The number of keys that are held from settled batches.
         self._kept_keys = 0
         self._rows: list[dict[str, NumpyArray]] = []
         self._count = 0
@@ -119,11 +119,11 @@ class BatchDigests:
 
     @property
     def has_room(self) -> bool:
-        """True if there is room for more batches. Otherwise `take` must be called first."""
+        """True if there is room for more batches. If there is none, `take` must be called first."""
         return self._count < _MOST_BATCHES
 
     def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
-        """Set which records are digested: the lowest and highest offset and timestamp."""
+        """Set which records are digested, by the lowest and highest offset and timestamp."""
         if self._run is not None:
             self._run.want(limits, check_crc)
 
@@ -152,10 +152,10 @@ class BatchDigests:
             self._run.used = self._kept_keys = 0
 
     def counted(self, batches: NumpyArray, first: int) -> None:
-        """Add the digests of the finished batches of the table, starting with row ``first``."""
+        """Add the digests of the table's finished batches, starting with row ``first``."""
         digests = self._digests[first : first + len(batches)]
         is_kept = batches["is_skipped"] == 0
-        # Batches that were not skipped may have no wanted records either.
+        # Even batches that were not skipped may contain no wanted records.
         is_kept &= (digests["records"] > 0) | (batches["count"] == 0)
         if not is_kept.all():
             self._skip(batches["position"][~is_kept], batches["size"][~is_kept])
@@ -179,7 +179,7 @@ class BatchDigests:
         return self._outcomes(attributes, rows["producer_id"], rows["base_offset"])
 
     def _keep_settled(self, rows: dict[str, NumpyArray]) -> None:
-        """Drop the keys of batches that are not settled, which are the last keys so far."""
+        """Drop the keys of batches that are not settled, which are the most recent keys."""
         is_settled = np.isin(rows[_OUTCOME], self._settled)
         used = self._run.used
         if not is_settled.all():
@@ -204,7 +204,7 @@ class BatchDigests:
                 self._heard(rows)
 
     def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:
-        """Add a batch that was read as objects and has wanted records. Return True."""
+        """Add a batch that was read as objects and contains wanted records. Return True."""
         if batch.records and not records:
             self._skip(np.array([batch.position]), np.array([batch.size]))
             return True
@@ -249,7 +249,7 @@ class BatchDigests:
         return True
 
     def take(self) -> pa.RecordBatch:
-        """Return the digests so far, and start again without digests."""
+        """Return the digests so far, and start over without digests."""
         columns = {
             name: np.concatenate([np.zeros(0, np.int64), *(row[name] for row in self._rows)])
             for name in _FACTS
@@ -262,10 +262,10 @@ class BatchDigests:
 
 
 def class_of(size: int) -> int:
-    """Return the class of a record size.
+    """Return the class to which a record size belongs.
 
-    Each size up to 127 has its own class. Between one power of two and the next, larger sizes are
-    divided into 64 classes.
+    Each size up to 127 has its own class. The larger sizes between one power of two and the next
+    are divided into 64 classes.
 
     >>> class_of(127), class_of(128), class_of(129), class_of(130)
     (127, 128, 128, 129)
@@ -285,7 +285,7 @@ def least_of(kind: int) -> int:
 
 
 def hash_of(key: bytes, seed: int) -> tuple[int, int]:
-    """Return both halves of the hash of a key, as the kernel computes them.
+    """Return both halves of a key's hash, as the kernel computes them.
 
     >>> hash_of(b"a", 1) == hash_of(b"a", 1), hash_of(b"a", 1) == hash_of(b"a", 2)
     (True, False)

@@ -1,6 +1,6 @@
 """The table of record batches: one row for each batch of magic 2, with its header fields.
 
-`flexwire.kernels` fills the table and reads it, and NumPy accesses its columns by name.
+`flexwire.kernels` fills and reads the table, and NumPy accesses its columns by name.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ BATCH: Final = np.dtype(
         )
     ]
 )
-"""The columns before ``count`` are header fields. ``count`` is `COUNT_REFUSED` for batches that
-kernels must not read. ``start`` and ``end`` are the addresses of the records, in the data or in
-inflated bytes. ``budget`` limits the number of records and record headers of the batch. ``rows`` is
-the number of rows that were made from the batch. ``piece`` is the number of the piece of data that
-contains the batch, if several pieces are scanned together.
+"""The columns before ``count`` are header fields. ``count`` is `COUNT_REFUSED` for batches that the
+kernels must not read. ``start`` and ``end`` are the addresses of the records, either in the data or
+in inflated bytes. ``budget`` limits the number of records and record headers of the batch. ``rows``
+is the number of rows that were made from the batch. ``piece`` is the number of the piece of data
+that contains the batch, if several pieces are scanned together.
 """
 COUNT_REFUSED: Final = -1
 
 
 class BatchHeaders(NamedTuple):
-    """The fields of several batch headers, one array for each field.
+    """The fields of several batch headers, in one array per field.
 
-    For messages (magic 0 and 1), the attributes are 0. The number of records is -1 for a wrapper
-    message, because its header does not contain the number.
+    For messages (magic 0 and 1), the attributes are 0. For a wrapper message, the number of records
+    is -1, because the header does not contain it.
     """
 
     positions: NumpyArray
@@ -78,5 +78,5 @@ def headers_of(table: NumpyArray) -> BatchHeaders:
 
 
 def new_table(rows: int) -> NumpyArray:
-    """Return a table in memory from Arrow's pool. The memory is reused and not cleared."""
+    """Return a table in memory from Arrow's pool. The memory is reused without being cleared."""
     return np.frombuffer(pa.allocate_buffer(rows * BATCH.itemsize), BATCH)

@@ -1,8 +1,8 @@
 """Decode messages into columns: `decode_messages`.
 
-When columns are passed to Spark, Java makes a row from every value of a struct. Making the rows
-takes several times as long as decoding the column. Unwanted fields are therefore removed first. The
-other fields are not copied.
+When columns are passed to Spark, Java creates a row from every value of a struct. This takes
+several times as long as decoding the column. Unwanted fields are therefore removed first. The other
+fields are not copied.
 """
 
 from __future__ import annotations
@@ -90,14 +90,14 @@ def _numbers(versions: Any) -> int | pa.Array | pa.ChunkedArray:
     if isinstance(versions, int) or not hasattr(versions, "__iter__"):
         return to_version(versions)
     several = to_list(versions, "versions", "a version, or one version per row")
-    # If a list contains itself, Arrow would follow it until the process crashes.
+    # If a list contained itself, Arrow would follow it until the process crashed.
     return pa.array(
         [None if version is None else to_version(version) for version in several], pa.int64()
     )
 
 
 def column_names(columns: object) -> tuple[str, ...]:
-    """Check and return the names of the requested record columns."""
+    """Check the names of the requested record columns, and return them."""
     names = to_list(columns, "columns", "a list of column names")
     if not names:
         raise refuse("columns", "at least one", columns)
@@ -108,7 +108,7 @@ def column_names(columns: object) -> tuple[str, ...]:
 
 
 def range_of(ends: object, name: str) -> tuple[int | None, int | None]:
-    """Return the two ends of a range, each as an int64 or None."""
+    """Return both ends of a range, each as an int64 or None."""
     if not isinstance(ends, tuple | list) or len(ends) != _ENDS:
         raise refuse(name, "a pair of first and last values (None for no limit)", ends)
     low, high = (None if end is None else to_int(end, name) for end in ends)
@@ -116,7 +116,7 @@ def range_of(ends: object, name: str) -> tuple[int | None, int | None]:
 
 
 def pruned_type(kind: pa.StructType, wanted: Iterable[str]) -> pa.StructType:
-    """Return a type with only the wanted fields, in the type's order (all without names).
+    """Return a type with only the wanted fields, in the type's order (without names: all fields).
 
     The name of a field in a structure contains dots, as in ``topics.partitions.leader_id``, even if
     the structure is in an array. Raises `ArgumentError` for an unknown name.
@@ -149,7 +149,7 @@ def _pruned(kind: pa.DataType, paths: set[Path], within: str) -> pa.DataType:
 
 
 def pruned(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Convert a column to a type from `pruned_type`. The fields that are kept are not copied."""
+    """Convert a column to a type from `pruned_type`. The remaining fields are not copied."""
     if values.type == kind:
         return values
     mask = values.is_null() if values.null_count else None
@@ -198,19 +198,19 @@ def decode_messages(
     absent: Absent = "null",
     mode: Mode = "FAILFAST",
 ) -> pa.StructArray | PermissiveResult:
-    """Decode a binary column with one message per row into a column of `message_type`.
+    """Decode a binary column that contains one message per row into a column of `message_type`.
 
-    ``message`` is the name of a bundled message, your own spec, or a message class. ``versions`` is
-    a single version, or an array with the version of each row. A null row becomes null. A field
-    that a version does not have is null, or has its default with ``absent="default"``. The bytes of
-    a row must be exactly one message, as in ``Message.decode``.
+    ``message`` is the name of a bundled message, a spec of your own, or a message class.
+    ``versions`` is a single version, or an array that contains the version of each row. A null row
+    remains null. A field that does not exist in a version is null or, with ``absent="default"``,
+    has its default. The bytes of a row must be exactly one message, as in ``Message.decode``.
 
     FAILFAST raises `DecodeError`, or `UnknownMessageError` if the message does not have the
-    version, with the row in a note. PERMISSIVE makes such rows null, and returns a
+    version; a note on the error names the row. PERMISSIVE sets such rows to null, and returns a
     `PermissiveResult`: the values, and a column with the reason, path and offset of each error.
 
-    For a ChunkedArray, the result is a ChunkedArray. The result has more chunks if a column would
-    exceed 2**31-1 bytes or elements. For an Array that would exceed this limit, the function raises
+    For a ChunkedArray, the result is a ChunkedArray. It has more chunks if a column would otherwise
+    exceed 2**31-1 bytes or elements. If an Array would exceed this limit, the function raises
     `CodecError`.
 
     >>> from flexwire.messages import RequestHeader
@@ -264,7 +264,7 @@ class _DecodedRows(MessageRows):
 
     def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
         rows = len(self.data)
-        # A uuid has 22 bytes as a string, but 16 bytes in a message. No other value becomes longer.
+        # As a string, a uuid has 22 bytes; in a message, it has 16. No other value becomes longer.
         columns = ColumnBuffers(self.program, rows - first, 2 * self.size)
         run = KernelRun(self, self.program, first)
         run.put(self._input())
@@ -293,10 +293,10 @@ class _DecodedRows(MessageRows):
         }
 
     def _end_before(self, run: KernelRun, kernel: Kernel) -> int:
-        """Undo the row that does not fit in a column, and end the chunk before it.
+        """Undo the row that does not fit into a column, and end the chunk before it.
 
         Returns the next row. The undone row becomes the first row of the next chunk. If it is
-        already the first row of this chunk, it fits in no chunk.
+        already the first row of this chunk, it fits into no chunk.
         """
         row, first = run.get(L.C_ROW), run.get(L.C_FIRST)
         run.put({L.C_OPERATION: self.program.refuse, L.C_ROWS: row + 1})

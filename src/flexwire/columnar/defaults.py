@@ -1,7 +1,7 @@
-"""The values of columns for fields that a message does not have: a default or null.
+"""The values that columns have for fields that a message does not contain: a default or null.
 
-A default consists of rows, one for each column of the field. Reading fills the columns with these
-rows, and writing compares the columns with these rows.
+A default consists of rows, one for each of the field's columns. When messages are read, the columns
+are filled with these rows; when messages are written, the columns are compared with them.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ class ColumnDefaults:
         self._texts: dict[bytes, NumpyArray] = {}
 
     def keep(self, rows: Rows) -> tuple[int, int]:
-        """Add rows to the program. Return their offset in bytes, and the number of rows."""
+        """Add rows to the program. Return their offset in bytes and their number."""
         at = len(self._rows) * L.DEFAULT
         self._rows += rows
         return at, len(rows)
 
     def words(self) -> NumpyArray:
-        """Return all rows that were added."""
+        """Return all rows that have been added."""
         return np.array(self._rows or [[0] * (L.DEFAULT // 8)], np.int64)
 
-    # The code below finds the columns that are read at all, and the columns that may be null.
+    # The code below determines which columns are read at all, and which columns may be null.
 
     def survey(self, schema: Schema, node: ColumnNode) -> None:
-        """Mark the columns that a version has, and the columns that it leaves null."""
+        """Mark the columns that exist in a version, and the columns that it leaves null."""
         fields = schema.by_attribute
         for name, child in node.fields.items():
             field = fields.get(name)
@@ -90,12 +90,12 @@ class ColumnDefaults:
                     child.used = True
                     self._survey_default(each, child)
 
-    # The code below makes rows of defaults.
+    # The code below creates rows of defaults.
 
     def absent(self, schema: Schema, node: ColumnNode) -> Rows:
-        """Return the values of fields that a version does not have, for reading.
+        """Return the values, for reading, of fields that a version does not have.
 
-        When writing, the columns must have these values, so that no value is lost.
+        When messages are written, the columns must have these values, so that no value is lost.
         """
         fields = schema.by_attribute
         rows: Rows = []
@@ -115,12 +115,13 @@ class ColumnDefaults:
             return self.null(node)
         rows = self.of(field, node)
         if rows:
-            # Null also counts as the default, because the version has no value for this field.
+            # Null also counts as the default, because the version cannot hold a value for this
+            # field.
             rows[0][-1] = 1
         return rows
 
     def of(self, field: Field, node: ColumnNode) -> Rows:
-        """Return the default of a field for its column and, in structures, for inner columns."""
+        """Return a field's default for its column and, in structures, for the inner columns."""
         if not (node.used or self.writing):
             return []
         if field.default is None:
@@ -137,7 +138,7 @@ class ColumnDefaults:
         unknown = node.fields[UNKNOWN_TAGGED_FIELDS]
         if unknown.used or self.writing:
             rows.append(_row(L.NO_ITEMS, unknown, loose=True))
-        # If null counts as the default, it does so for the whole structure.
+        # If null counts as the default, this applies to the whole structure.
         return [_row(L.PRESENT, node, length=len(rows)), *rows]
 
     def _scalar(self, default: object, node: ColumnNode) -> list[int]:
@@ -157,7 +158,7 @@ class ColumnDefaults:
         return _row(L.TEXT, node, int(text.ctypes.data), len(raw))
 
     def null(self, node: ColumnNode) -> Rows:
-        """Return a null. In a structure that is null, reading fills in blank values."""
+        """Return a null. If a structure is null, reading fills its columns with blank values."""
         if not (node.used or self.writing):
             return []
         if node.is_struct:

@@ -68,12 +68,13 @@ def encode_messages(
     encoding: Encoding = Encoding.KAFKA,
     mode: Mode = "FAILFAST",
 ) -> pa.BinaryArray | PermissiveResult:
-    """Encode a column of structs, as `decode_messages` returns it, into a binary column.
+    """Encode a column of structs, such as `decode_messages` returns, into a binary column.
 
-    A null row becomes null. A null field means None, which is valid only for a nullable field. If
-    the version does not have the field, null means that there is no value. A column may have
-    another type if it can be converted without loss. ``versions`` and ``mode`` are as in
-    `decode_messages`. Errors are of the class `EncodeError`, and have no offset.
+    A null row remains null. A null field means None, which is valid only if the field is nullable.
+    If the version does not have the field, null means that there is no value to write. A column may
+    have a different type if it can be converted without loss. ``versions`` and ``mode`` have the
+    same meaning as in `decode_messages`. Errors are instances of `EncodeError`, and contain no
+    offset.
 
     >>> header = [{"request_api_key": 3, "request_api_version": 0, "correlation_id": 7,
     ...            "client_id": "ping"}]
@@ -120,7 +121,7 @@ def message_sizes(
     encoding: Encoding = Encoding.KAFKA,
     mode: Mode = "FAILFAST",
 ) -> pa.Int64Array | PermissiveResult:
-    """Return the number of bytes that `encode_messages` would return for each row.
+    """Return the number of bytes that each row would have after `encode_messages`.
 
     >>> from flexwire.messages import RequestHeader
     >>> from flexwire.columnar import decode_messages
@@ -165,7 +166,7 @@ class _WrittenRows(MessageRows):
         return run
 
     def missing(self, first: int, after: int) -> NumpyArray | None:
-        """Return the rows that are null or were refused, or None if all rows have values."""
+        """Return which rows are null or were refused, or None if all rows have values."""
         refused = self.refused[first:after] != 0
         if self.data.null_count:
             refused |= np.asarray(self.data.slice(first, after - first).is_null())

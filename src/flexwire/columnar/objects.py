@@ -1,7 +1,7 @@
 """Convert objects to columns: many messages of one version to a column of `message_type`.
 
-`decode_messages` starts from bytes, and is faster. This module starts from objects that were
-examined or changed first, as in `flexwire analyze`.
+`decode_messages` starts from bytes and is faster. This module starts from objects that have already
+been examined or changed, as in `flexwire analyze`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def message_column(
     schema: Schema, kind: pa.StructType, messages: Sequence[Any | None]
 ) -> pa.StructArray:
-    """Return the column of messages with the same ``schema``. None becomes null.
+    """Return the column for messages that have the same ``schema``. None becomes null.
 
-    ``kind`` is the type of the column, which is the `message_type` of the message.
+    ``kind`` is the type of the column, the message's `message_type`.
     """
     fields = schema.by_attribute
     columns = []

@@ -1,14 +1,15 @@
-"""The operations of a columnar program as numbers, and the forms of tagged fields.
+"""The operations of a columnar program, as numbers, and the forms of tagged fields.
 
-The order of operations is significant. Operations of fixed width come before `STRING`, from one
-byte to sixteen, so that a kernel finds the width by comparisons. Frequent operations are adjacent,
-so that the kernel's switch compiles to a single table.
+The order of the operations matters. Fixed-width operations come before `STRING`, from one byte to
+sixteen, so that a kernel can find the width by comparisons. Frequent operations are adjacent, so
+that the kernel's switch is compiled to a single table.
 
-Some operations exist only for columns. WIDENED is a number whose column is wider. NUMBERS are
-adjacent numbers, each with the width of its column. BULK is an array of numbers, and TABLE is an
-array of structures with only numbers. NEXT continues an array, and MARKER reads whether a structure
-is null. TAGS, TAG and TAG_END handle tagged fields. FILL and CHECK handle fields that a version
-does not have. VALID is a number with no bytes. JUMP, END and REFUSE do what their names say.
+Some operations exist only for columns. WIDENED is a number whose column is wider. NUMBERS stands
+for adjacent numbers, each as wide as its column. BULK is an array of numbers, and TABLE is an array
+of structures that contain only numbers. NEXT continues an array, and MARKER reads whether a
+structure is null. TAGS, TAG and TAG_END handle tagged fields. FILL and CHECK handle fields that a
+version does not have. VALID is a number with no bytes. JUMP, END and REFUSE do what their names
+suggest.
 """
 
 from __future__ import annotations

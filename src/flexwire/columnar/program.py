@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flexwire.columnar.arrays import NumpyArray
 
 
-# The number of bytes of a number in its column, by its operation.
+# The number of bytes that a number occupies in its column, by operation.
 _WIDTHS = {
     W.BOOL: 1,
     W.INT8: 1,
@@ -34,11 +34,11 @@ _WIDTHS = {
     W.INT64: 8,
     W.FLOAT64: 8,
 }
-# The operations that `W.NUMBERS` can contain, and their largest total size in bytes. The kernel
-# that writes reserves this much room in advance.
+# The operations that `W.NUMBERS` can contain, and the largest total size of the numbers in bytes.
+# The kernel that writes numbers reserves this much room in advance.
 _PLAIN = {W.BOOL, W.INT8, W.INT16, W.INT32, W.INT64, W.FLOAT64}
 _MOST_NUMBERS = 64
-# The order of numbers, and the place at which each group of types begins.
+# The order of numbers, and where each group of types begins.
 _ROWS = {
     L.O_INTS: {W.INT32},
     L.O_SHORTS: {W.INT16},
@@ -46,16 +46,17 @@ _ROWS = {
     L.O_OTHERS: {W.BOOL, W.INT8, W.VALID},
     L.O_ROWS_END: set[int](),
 }
-# If the elements of an array have these operations, all elements are read and written together.
+# If the elements of an array consist of these operations, all elements are read and written
+# together.
 _BULK = {"INT8": 1, "INT16": 2, "INT32": 4, "INT64": 8, "FLOAT64": 8}
 _WORD = np.dtype(np.int64)
 
 
 class ColumnProgram:
-    """A program that reads or writes messages of some versions, as words for a kernel.
+    """A program that reads or writes messages in some versions, as words for a kernel.
 
     ``entries`` contains the first operation for each version, and ``refuse`` is the entry for
-    unknown versions. A program never changes after it is made, so threads can share it.
+    unknown versions. A program does not change after it has been made, so threads can share it.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class ColumnProgram:
         self._tag_rows: list[int] = []
         self._refused: list[int] = []
         self._rows: dict[int, list[list[int]]] = {}
-        # The operation to which the next number is added, if it is adjacent to the last number.
+        # The operation to which the next number is added, if it is adjacent to the previous number.
         self._numbers = -1
         for schema in schemas.values():
             self.defaults.survey(schema, self.tree.root)
@@ -98,7 +99,7 @@ class ColumnProgram:
     def entry(self, version: int | None) -> int:
         """Return the first operation for a version.
 
-        For an unknown version, the result is an operation that refuses the row.
+        For an unknown version, this operation refuses the row.
         """
         return self.refuse if version is None else self.entries.get(version, self.refuse)
 
@@ -189,7 +190,7 @@ class ColumnProgram:
     def _value(self, kind: types.Type, node: ColumnNode, depth: int) -> None:
         self.depth = max(self.depth, depth + 1)
         column = node.number * L.COLUMN
-        # If this column has nulls in other versions, mark this value as not null.
+        # If this column is null in other versions, mark this value as not null.
         if node.nullable and not self.writing and not (node.is_text or node.is_list):
             self._number(W.VALID, 0, column)
         match kind:
@@ -219,7 +220,7 @@ class ColumnProgram:
                     self._emit(code, {L.O_COLUMN: column})
 
     def _number(self, code: int, width: int, column: int) -> None:
-        """Add a number to the numbers that are adjacent in the message."""
+        """Add a number to those that are adjacent in the message."""
         number = self._numbers
         if number < 0 or self._word(number, L.O_WIDTH) + width > _MOST_NUMBERS:
             number = self._emit(W.NUMBERS)
@@ -257,7 +258,8 @@ class ColumnProgram:
         if codes == [W.NUMBERS, W.NEXT]:
             size = self._word(array + 1, L.O_WIDTH)
         elif codes == [W.NUMBERS, W.TAGS, W.TAG, W.NEXT] and not self._word(array + 3, L.O_KNOWN):
-            # Most elements have no tagged fields. The tag section of such an element has one byte.
+            # Most elements have no tagged fields. The tag section of such an element is a single
+            # byte.
             size = self._word(array + 1, L.O_WIDTH) + 1
         else:
             return
@@ -281,7 +283,7 @@ class ColumnProgram:
     # The code below finishes the words.
 
     def _number_rows(self) -> NumpyArray:
-        """Return the rows of all numbers. The rows of one operation are sorted by their types."""
+        """Return the rows of all numbers. The rows of an operation are sorted by type."""
         number_rows: list[list[int]] = []
         for number, rows in self._rows.items():
             for word, kinds in _ROWS.items():
@@ -297,7 +299,7 @@ class ColumnProgram:
         defaults = self.defaults.words()
         tag_rows[2::4] += address(defaults)
         codes = self.operations[:, 0]
-        # Before this point, operations were identified by their offsets.
+        # Up to this point, operations were identified by their offsets.
         base = address(self.operations)
         jumps = np.isin(codes, [W.ARRAY, W.TABLE, W.NEXT, W.MARKER, W.TAGS, W.TAG_END, W.JUMP])
         self.operations[jumps, L.O_AFTER // 8] += base
@@ -323,7 +325,7 @@ class ColumnProgram:
         ]
         self.branches = np.array(branches or [[0] * 3], _WORD)
         self.branch_count = len(branches)
-        # The arrays to which the words point are kept alive together with the words.
+        # The arrays that the words point to are kept alive together with the words.
         self._kept: list[Any] = [tag_rows, refused, defaults, rows]
 
 
@@ -333,11 +335,11 @@ def address(array: NumpyArray) -> int:
 
 
 class ColumnBinding:
-    """The table of an array's columns. Their memory is kept while the table exists.
+    """The table of an array's columns. The columns' memory is kept as long as the table exists.
 
-    If none of the requested versions has a field, its column may be missing. Raises `EncodeError`
-    for a column that is missing, for a column that is in no version, and for a type that cannot be
-    converted without loss.
+    If a field exists in none of the requested versions, its column may be missing. Raises
+    `EncodeError` for a column that is missing, for a column that belongs to no version, and for a
+    type that cannot be converted without loss.
     """
 
     def __init__(self, program: ColumnProgram, array: pa.Array) -> None:
@@ -385,7 +387,7 @@ class ColumnBinding:
 
 
 def _fitted(node: ColumnNode, array: pa.Array, path: str) -> pa.Array:
-    """Return a column with the type of its node, and with offsets that kernels can rely on."""
+    """Return a column with its node's type, and with offsets that kernels can rely on."""
     if node.is_struct:
         if not pa.types.is_struct(array.type):
             raise EncodeError(f"expected a struct column, got {array.type}", path=path)
@@ -404,21 +406,21 @@ def _address(buffer: Any) -> int:
     return int(buffer.address) if buffer else 0
 
 
-# The largest number of bytes in a string column, and of elements in an array, because an Arrow
-# offset is an int32.
+# The largest number of bytes in a string column, and of elements in an array: an Arrow offset is an
+# int32.
 MOST = INT32_MAX
-# A column gets this many times the room that the last batches needed.
+# A column gets this many times as much room as the last batches needed.
 _MARGIN = 1.1
 
 
 class ColumnFullError(Exception):
-    """A column would exceed `MOST`. The rest must go into another chunk."""
+    """A column would exceed `MOST`. The remaining rows must go into another chunk."""
 
 
 def allocate(size: int) -> NumpyArray:
     """Return memory from Arrow's pool, which keeps freed memory for the next batch.
 
-    Getting new memory from the system takes as long as filling it, and other threads wait for it.
+    Getting new memory from the system takes as long as filling it, and blocks other threads.
     """
     return np.frombuffer(pa.allocate_buffer(size), np.uint8)
 
@@ -426,8 +428,8 @@ def allocate(size: int) -> NumpyArray:
 class ColumnBuffers:
     """The columns for ``rows`` rows.
 
-    ``bound`` is the largest number of elements or bytes in the columns. The columns of a level grow
-    together. The bytes of a string column grow separately.
+    ``bound`` is the largest number of elements or bytes that the columns can have. The columns of a
+    level grow together. The bytes of each string column grow separately.
     """
 
     def __init__(self, program: ColumnProgram, rows: int, bound: int) -> None:
@@ -484,17 +486,17 @@ class ColumnBuffers:
         new = allocate(max(size, 8))
         old = buffers.get(node.number)
         if old is None:
-            # The first offset, if the column has offsets.
+            # The first offset, if the column has any offsets.
             new[:8] = 0
         else:
             new[:used] = old[:used]
         buffers[node.number] = new
         self.columns[node.number, word // 8] = address(new)
 
-    # The part that was filled.
+    # The part that has been filled.
 
     def learn(self, rows: int) -> None:
-        """Begin the next run with about as much room as this run has used."""
+        """Begin the next run with about as much room as this run needed."""
         share = _MARGIN / max(1, rows)
         self.program.level_hints = self.levels[:, L.N_COUNT // 8] * share
         for node in self._nodes:
@@ -513,10 +515,10 @@ class ColumnBuffers:
         return self._array(self.program.tree.root, rows, None)
 
     def _array(self, node: ColumnNode, count: int, within: NumpyArray | None) -> pa.Array:
-        """Return a column. ``within`` is the validity of the surrounding structure, or None.
+        """Return a column. ``within`` is the validity of the enclosing structure, or None.
 
-        The fields of a null structure are null too. Arrow does not require this, but a field is
-        then also correct when it is used alone.
+        The fields of a null structure are also null. Arrow does not require this, but it makes a
+        field correct even when it is used by itself.
         """
         if not node.used:
             return _unused(node, count, within)
@@ -546,7 +548,7 @@ class ColumnBuffers:
         valid = valid[:count]
         if within is not None:
             return valid & within
-        # Finding the minimum takes a third of the time that `all` takes.
+        # Finding the minimum takes a third as long as `all`.
         return None if valid.min(initial=1) else valid
 
 
@@ -560,17 +562,17 @@ def _unused(node: ColumnNode, count: int, within: NumpyArray | None) -> pa.Array
 
 
 def buffer(array: NumpyArray, size: int) -> pa.Buffer:
-    """Return the first ``size`` bytes of an array."""
+    """Return the first ``size`` bytes in an array."""
     return trimmed(pa.py_buffer(array), size)
 
 
 def trimmed(room: pa.Buffer, size: int) -> pa.Buffer:
-    """Return the first ``size`` bytes of a buffer."""
+    """Return the first ``size`` bytes in a buffer."""
     part = room.slice(0, size)
-    # A buffer that is mostly empty would stay in memory as long as the column.
+    # A mostly empty buffer would remain in memory as long as the column.
     return pa.py_buffer(part.to_pybytes()) if room.size > 2 * size + 4096 else part
 
 
 def bits(flags: NumpyArray) -> pa.Buffer:
-    """Return a bit for each flag, in Arrow's form."""
+    """Return one bit for each flag, in Arrow's form."""
     return pa.py_buffer(np.packbits(flags, bitorder="little"))

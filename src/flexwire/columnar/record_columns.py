@@ -1,14 +1,14 @@
-"""The columns of records, while a kernel fills them and as Arrow arrays.
+"""The columns of records: while a kernel fills them, and as Arrow arrays.
 
 `RECORD_COLUMNS` and `BATCH_COLUMNS` list the names and types of the columns.
 
 Copying a string to every row takes as long as copying a key, and Spark does not accept
-dictionaries. Nearly always, all rows contain the same string. The column of strings is then a slice
-of a column that was made before.
+dictionaries. Nearly always, however, all rows contain the same string. The column of strings is
+then a slice of a column that was created earlier.
 
-These columns are used for decoding in columns, and for the ``records`` table of an analysis. Spark
-accepts no dictionaries, no unsigned integers and no timestamps in milliseconds, so none of these
-are used.
+These columns are used for columnar decoding, and for the ``records`` table of an analysis. Spark
+does not accept dictionaries, unsigned integers or timestamps in milliseconds, so none of these are
+used.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
     from flexwire.records import Record, RecordBatch
 
 
-# The largest number of rows of a kept column. A group of records of 64 bytes has fewer rows.
+# The largest number of rows in a column that is kept. A group of 64-byte records has fewer rows.
 _KEPT = 1 << 18
 
 
 _TEXT = pa.string()
 MOST_OF_TEXTS = MOST
-"""The largest size in bytes of a column of repeated strings. Longer columns are divided into
+"""The largest size, in bytes, of a column of repeated strings. Longer columns are divided into
 chunks.
 """
 
 
 class RepeatedTexts:
-    """The strings that a column can contain, each with a number."""
+    """The strings that a column can contain, with a number for each."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = [text.encode() for text in texts]
@@ -61,7 +61,7 @@ class RepeatedTexts:
         self._columns: dict[int, tuple[int, pa.Buffer, pa.Buffer]] = {}
 
     def repeated(self, numbers: NumpyArray, counts: NumpyArray) -> pa.StringArray | pa.ChunkedArray:
-        """Return a column in which each string is repeated by its count, in chunks if necessary.
+        """Return a column that repeats each string by its count, in chunks if necessary.
 
         >>> RepeatedTexts(["none", "zstd"]).repeated(np.array([1, 0]), np.array([2, 1])).to_pylist()
         ['zstd', 'zstd', 'none']
@@ -81,19 +81,19 @@ class RepeatedTexts:
 
     @cached_property
     def _each(self) -> pa.StringArray:
-        # If pandas is installed, `pyarrow.array` imports it. The import takes longer than reading a
-        # first batch.
+        # If pandas is installed, `pyarrow.array` imports it. That import takes longer than reading
+        # a first batch.
         ends = np.cumsum([0, *map(len, self._texts)], dtype=np.int32)
         buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(self._texts))]
         return pa.Array.from_buffers(pa.string(), len(self._texts), buffers)
 
     def same(self, number: int, rows: int) -> pa.StringArray:
-        """Return a column with the same string in each row."""
+        """Return a column that contains the same string in each row."""
         size = len(self._texts[number])
         kept_rows, ends, data = self._columns.get(number, (-1, None, None))
         if kept_rows < rows:
-            # The column has twice as many rows as requested, because the next batch may have a few
-            # more rows.
+            # The column has twice as many rows as requested, because the next batch may have
+            # slightly more rows.
             kept_rows = max(rows, min(2 * rows, _KEPT))
             ends = pa.py_buffer(np.arange(kept_rows + 1, dtype=np.int32) * np.int32(size))
             data = pa.py_buffer(self._texts[number] * kept_rows)
@@ -111,11 +111,12 @@ RECORD_COLUMNS = {
     "timestamp_type": pa.string(),
     "key": pa.binary(),
     "value": pa.binary(),
-    # Keys are bytes, because the format does not require UTF-8. You can cast keys to string.
+    # Keys are bytes, because the format does not require UTF-8. You can cast the keys to string.
     "headers": pa.list_(pa.field("item", _HEADER, nullable=False)),
 }
-"""The columns of a record. A timestamp is null if it is missing or not in the years 1 to 9999,
-which are the limits of Spark's timestamps and Python's dates."""
+"""The columns of a record. A timestamp is null if it is missing or outside the years 1 to 9999,
+which are the limits of Spark's timestamps and Python's dates.
+"""
 BATCH_COLUMNS = {
     "batch_position": pa.int64(),
     "batch_size": pa.int64(),
@@ -132,8 +133,8 @@ BATCH_COLUMNS = {
     "is_control": pa.bool_(),
     "has_delete_horizon": pa.bool_(),
 }
-"""The optional columns with facts about a record's batch. As in `RecordBatch`, a missing value is
--1.
+"""Optional columns that contain facts about a record's batch. As in `RecordBatch`, a missing value
+is -1.
 """
 
 
@@ -149,7 +150,7 @@ def _schema_of(columns: tuple[str, ...]) -> pa.Schema:
 
 
 def moment(milliseconds: int) -> int | None:
-    """Return a timestamp of a record as a value of `MOMENT`.
+    """Return a record's timestamp as a value of `MOMENT`.
 
     >>> moment(1700000000000), moment(-1), moment(2**62)
     (1700000000000000, None, None)
@@ -159,7 +160,7 @@ def moment(milliseconds: int) -> int | None:
 
 
 def to_moments(milliseconds: NumpyArray) -> NumpyArray | None:
-    """Convert timestamps of records to values of `MOMENT` in place, as `moment` does.
+    """Convert record timestamps to values of `MOMENT` in place, as `moment` does.
 
     Returns the validity of the values, or None if there are no nulls.
     """
@@ -183,7 +184,7 @@ OF_RECORD: dict[str, Callable[[Record], Any]] = {
     "value": attrgetter("value"),
     "headers": _headers,
 }
-"""For each column, the function that returns the column's value for a record object."""
+"""For each column, the function that returns its value for a record object."""
 OF_BATCH: dict[str, Callable[[RecordBatch], Any]] = {
     **{name: attrgetter(name) for name in BATCH_COLUMNS},
     "timestamp_type": lambda batch: batch.timestamp_type.value,
@@ -192,12 +193,12 @@ OF_BATCH: dict[str, Callable[[RecordBatch], Any]] = {
     "batch_size": attrgetter("size"),
     "max_timestamp": lambda batch: moment(batch.max_timestamp),
 }
-"""For each column with a fact about the batch, the function that returns the fact."""
+"""For each column that contains a fact about the batch, the function that returns this fact."""
 
 _TYPES = list(TimestampType)
 _CREATE_TIME = _TYPES.index(TimestampType.CREATE_TIME)
 _APPEND_TIME = _TYPES.index(TimestampType.LOG_APPEND_TIME)
-# Columns of strings: the strings, the bits of the batch's attributes that select a string, and the
+# String columns: the strings, the bits of the batch's attributes that select a string, and the
 # number of the string for each value of these bits.
 _TEXTS = {
     "compression": (RepeatedTexts(COMPRESSIONS), COMPRESSION_MASK, np.arange(COMPRESSION_MASK + 1)),
@@ -222,33 +223,33 @@ _FLAGS = {
     "is_control": CONTROL_MASK,
     "has_delete_horizon": DELETE_HORIZON_MASK,
 }
-# The columns whose size depends on the contents of records.
+# The columns whose size depends on the contents of the records.
 _WHOLE = dict.fromkeys(("key", "value", "headers", "header key", "header value"), 1.0)
-# The function that allocates the buffers for columns.
+# The function that allocates buffers for columns.
 allocate_room = pa.allocate_buffer
-# All columns of a batch with at most this many bytes remain in memory while any of them
-# is used. Passing them on separately would add a third to the time for reading.
+# If a batch has at most this many bytes, all of its columns remain in memory while any of them is
+# used. Passing them on separately would increase the reading time by a third.
 _SMALL = 1 << 16
-# Arrow's functions for importing columns from C.
+# Arrow's functions that import columns from C.
 _BATCH_FROM_C, _ARRAY_FROM_C = pa.RecordBatch._import_from_c, pa.Array._import_from_c  # noqa: SLF001 - Arrow's own documentation uses these names
 
 
 class SizeHints:
-    """The room that the records of earlier batches needed, per byte of the batches."""
+    """The room that the records of earlier batches needed, per byte of these batches."""
 
     __slots__ = ("share",)
 
     def __init__(self) -> None:
-        # At the beginning, any column might need all bytes.
+        # At first, any column might need all of the bytes.
         self.share = _WHOLE.copy()
 
 
 class RecordColumnBuilder:
     """Memory for the records of at least one batch, which a kernel fills.
 
-    ``limits`` are the lowest and the highest wanted offset, and the lowest and the highest wanted
-    timestamp. ``bounds`` contains the largest number of records in the batches, their bytes, and
-    the bytes of the largest batch.
+    ``limits`` contains the lowest and highest wanted offsets, and the lowest and highest wanted
+    timestamps. ``bounds`` contains the largest possible number of records in the batches, the bytes
+    of the batches, and the bytes of the largest batch.
     """
 
     def __init__(
@@ -269,10 +270,10 @@ class RecordColumnBuilder:
         self._run = make(allocate, columns, limits, bounds, hints.share)
 
     def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
-        """Read batches of a table, starting at ``first``. Positions are counted from ``data``.
+        """Read the batches of a table, starting at ``first``. Positions are counted from ``data``.
 
         Returns the row of the batch at which reading stopped, and whether that batch was refused.
-        If the batch was not refused, there is no room for it, or the table ends.
+        If it was not refused, there is no room for it, or the table has ended.
         """
         stopped: tuple[int, bool] = self._run.read(batches, first, data, self._check_crc)
         return stopped
@@ -292,7 +293,7 @@ class RecordColumnBuilder:
             for name in self._columns
         ]
         schema = schema_of(self._columns)
-        # A small column contains its strings in one piece, not in chunks.
+        # A small column contains its strings in one piece rather than in chunks.
         if self._is_small:
             return [self._run.take_batch(columns, _BATCH_FROM_C, schema)]
         arrays = [
@@ -310,7 +311,7 @@ def _moments(data: pa.Buffer, rows: int, valid: NumpyArray | None) -> pa.Array:
 
 
 def _batch_column(name: str, batches: NumpyArray, counts: NumpyArray) -> pa.Array:
-    """Return a column with a fact of each batch, repeated for its records."""
+    """Return a column in which a fact about each batch is repeated for the batch's records."""
     attributes = batches["attributes"]
     if name in _TEXTS:
         texts, mask, numbers = _TEXTS[name]
@@ -334,14 +335,14 @@ def _batch_column(name: str, batches: NumpyArray, counts: NumpyArray) -> pa.Arra
 
 
 def batch_fact(name: str, batches: NumpyArray) -> pa.Array:
-    """Return a column of `BATCH_COLUMNS`, or the timestamp types, with one value per batch."""
+    """Return a column of `BATCH_COLUMNS`, or of the timestamp types, with one value per batch."""
     return _batch_column(name, batches, np.ones(len(batches), np.int64))
 
 
 def from_batch(
     batch: RecordBatch, records: Sequence[Record], columns: Sequence[str]
 ) -> pa.RecordBatch:
-    """Return the columns of records that were read as objects, all from one batch."""
+    """Return the columns of records that were read as objects, all from the same batch."""
     schema = schema_of(columns)
     arrays = [
         pa.array([OF_RECORD[name](record) for record in records], kind)

@@ -1,4 +1,4 @@
-"""Write columns as record batches, which reverses `decode_records`."""
+"""Write columns as record batches: the reverse of `decode_records`."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ if TYPE_CHECKING:
     from flexwire.columnar.arrays import NumpyArray
 
 
-# The unit of time in record batches.
+# The time unit in record batches.
 _MILLISECONDS = pa.timestamp("ms", tz="UTC")
 _PAIR = pa.struct([("key", pa.binary()), ("value", pa.binary())])
 _HEADERS = "headers[]"
-# The largest number of bytes of a record without its key, value and headers: its length, its
-# attributes, both deltas, both lengths and the number of headers. A record header adds its own two
-# lengths.
+# The largest number of bytes that a record has in addition to its key, value and headers: its
+# length, its attributes, both deltas, both lengths and the number of headers. Each record header
+# adds two lengths of its own.
 _RECORD, _HEADER = 5 + 1 + 10 + 5 + 5 + 5 + 5, 5 + 5
-# The number of rows that are written at the same time.
+# The number of rows that are written at once.
 _GROUP = 20_000
 _HEADER_FIELDS = np.dtype([(name, f">{code}") for name, code in HEADER_FIELDS.items()])
 MOST_RECORDS = 1000
-"""The default number of records in a batch."""
+"""The default number of records per batch."""
 
 
 def encode_records(
@@ -72,13 +72,13 @@ def encode_records(
     ``rows`` contains columns with the names that `decode_records` uses: ``key``, ``value``,
     ``headers``, ``timestamp`` (timestamps of whole milliseconds, or milliseconds as int64) and
     ``offset``. If a column is missing, keys and values are null, there are no headers, timestamps
-    are -1, and offsets are 0, 1, 2 and so on. Other columns are ignored. A batch has at most
-    ``records_per_batch`` records, all from one chunk of a table.
+    are -1, and offsets are 0, 1, 2 and so on. Other columns are ignored. A batch contains at most
+    ``records_per_batch`` records, all from the same chunk of a table.
 
-    Raises `EncodeError`, with the rows, for values that a record cannot have, and for a column of
-    an invalid type. Raises `CodecError` for an array whose buffers do not match its type. The
-    function refuses the same values as `encode_messages`, with the same error texts. For example,
-    it refuses a null in the list of a record's headers.
+    Raises `EncodeError`, with the rows, for values that a record cannot have and for a column of an
+    invalid type. Raises `CodecError` for an array whose buffers do not match its type. The function
+    refuses the same values as `encode_messages`, with the same error messages. For example, it
+    refuses a null in a record's list of headers.
     """
     return b"".join(
         encode_record_pieces(
@@ -99,11 +99,11 @@ def encode_record_pieces(
     level: int | None = None,
     timestamp_type: TimestampType | str = TimestampType.CREATE_TIME,
 ) -> Iterator[bytes | memoryview]:
-    """Encode rows as `encode_records` does, and yield the bytes in pieces of several batches.
+    """Encode rows as `encode_records` does, but yield the bytes in pieces of several batches each.
 
-    If the caller releases each piece before the next one, for example after writing it to a file,
-    the memory does not grow. Raises the `EncodeError` of `encode_records` when it reaches the row
-    with the error.
+    If the caller releases each piece before requesting the next, for example after writing it to a
+    file, memory use does not grow. Raises the `EncodeError` of `encode_records` when it reaches the
+    row with the error.
     """
     records_per_batch = to_int(records_per_batch, "records_per_batch")
     if not isinstance(rows, pa.RecordBatch | pa.Table):
@@ -127,7 +127,7 @@ def encode_record_pieces(
 
 @dataclass(frozen=True, slots=True)
 class _BatchGroup:
-    """Several batches that were written with a gap in place of each header.
+    """Several batches that have been written with a gap in place of each header.
 
     Batch i contains the rows from ``firsts[i]`` to ``lasts[i]``. The bytes of batch i, with the
     gap, are from ``starts[i]`` to ``ends[i]``.
@@ -151,7 +151,7 @@ class _BatchGroup:
         }
 
     def sealed(self, attributes: int) -> memoryview | None:
-        """Write all headers into their gaps. Return None if a header does not fit."""
+        """Write all headers into their gaps. Return None if any header does not fit."""
         fields = self._fields()
         deltas = fields["last_offset"] - fields["base_offset"]
         sizes = self.ends - self.starts - ENTRY.size
@@ -178,7 +178,7 @@ class _BatchGroup:
         return self.out.data[: self.ends[-1]]
 
     def _seal(self) -> bool:
-        """Have the kernel write the CRCs into the headers. Return False without a kernel."""
+        """Have the kernel write the CRCs into the headers. Return False if there is no kernel."""
         if (room := load_kernel("records_write")) is None:
             return False
         room.seal(self.out, np.stack([self.starts, self.ends], axis=1))
@@ -195,7 +195,7 @@ class _BatchGroup:
         self.out[places] = np.array(crcs, ">u4").view(np.uint8).reshape(-1, CRC_SIZE)
 
     def compressed(self, attributes: int, level: int | None) -> Iterator[bytes]:
-        """Yield the batches one by one, compressed as the attributes specify.
+        """Yield the batches one by one, compressed as their attributes specify.
 
         Raises `EncodeError` for a batch that cannot be written.
         """
@@ -258,9 +258,9 @@ class _ChunkColumns:
         return self._group(room, extents[:written], first, last) if written else None
 
     def _most(self, first: int, last: int) -> int | None:
-        """Return the largest number of bytes that the records in some rows can have.
+        """Return the largest possible number of bytes of the records in some rows.
 
-        Returns None if offsets are invalid.
+        Returns None if any offsets are invalid.
         """
         size = _RECORD * (last - first)
         size += _size(self.key, first, last) + _size(self.value, first, last)
@@ -275,7 +275,7 @@ class _ChunkColumns:
     def _validate(self) -> None:
         """Check all offsets, but only once.
 
-        The kernel checks an offset before it uses the offset. The later code does not check it
+        The kernel checks an offset before using it. The code after the kernel does not check it
         again.
         """
         if not self._is_valid:
@@ -319,7 +319,7 @@ def _size(array: pa.Array, first: int, last: int) -> int:
         return 0
     ends = np.frombuffer(offsets, np.int32)
     size = int(ends[array.offset + last]) - int(ends[array.offset + first])
-    # Offsets that decrease are refused later.
+    # Decreasing offsets are refused later.
     return max(size, 0)
 
 
@@ -341,7 +341,7 @@ def _binary(chunk: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _headers(chunk: pa.RecordBatch) -> pa.ListArray | None:
-    """Return the record headers as lists without nulls, or None if no record has headers."""
+    """Return the record headers as lists without nulls, or None if no record has any headers."""
     array = _column(chunk, "headers")
     if array is None or pa.types.is_null(array.type):
         return None
@@ -360,7 +360,7 @@ def _headers(chunk: pa.RecordBatch) -> pa.ListArray | None:
     validate_nulls(array, "headers")
     ends = np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, 4 * array.offset)
     if (np.diff(ends)[np.asarray(array.is_null())] > 0).any():
-        # Null means no headers. Elements of a null row are left out.
+        # Null means no headers. Elements of null rows are left out.
         validate(array, "headers", full=True)
         return pc.fill_null(array, [])
     return pa.ListArray.from_arrays(array.offsets, array.values)
@@ -380,7 +380,7 @@ def _check_fields(names: list[str]) -> None:
 
 
 def _parts(items: pa.StructArray) -> list[pa.Array]:
-    """Return the keys and the values of record headers, which are null if the header is null."""
+    """Return the keys and values of record headers, which are null if the header is null."""
     if items.null_count:
         parts = dict(zip([field.name for field in items.type], items.flatten(), strict=True))
         return [parts[field.name] for field in _PAIR]
@@ -417,7 +417,8 @@ def _whole_milliseconds(array: pa.TimestampArray) -> NumpyArray | None:
     microseconds = _numbers(array.view(pa.int64()), 0)
     milliseconds = allocate(microseconds.nbytes).view(np.int64)
     np.floor_divide(microseconds, 1000, out=milliseconds)
-    # No remainder is negative, so all are 0 if their sum is 0. Sums wrap around at 64 bits.
+    # No remainder is negative, so if the sum is 0, every remainder is 0. Sums wrap around at 64
+    # bits.
     if (int(microseconds.sum()) - 1000 * int(milliseconds.sum())) % 2**64:
         return None
     if array.null_count:

@@ -1,9 +1,9 @@
 """Read the record batches in many pieces of memory into columns, all pieces together.
 
-A message has separate records for each partition, and often only a few. Starting anew for each
-partition would take longer than reading its records. A single scan therefore finds the batches of
-all pieces, and a single pass reads the records of the wanted batches. No batch continues from its
-piece into the next piece.
+A message contains separate records for each partition, and often only a few of them. Starting over
+for each partition would take longer than reading its records. A single scan therefore finds the
+batches in all pieces, and a single pass reads the records of the wanted batches. No batch extends
+from one piece into the next.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ _TABLE = 1 << 14
 
 
 class RefusedPiece(NamedTuple):
-    """Bytes that kernels do not read.
+    """Bytes that the kernels do not read.
 
-    The object contains their place, and the position among the group's batches at which they begin.
+    The object contains the place of the bytes, and the position among the group's batches at which
+    they begin.
     """
 
     batch: int
@@ -43,11 +44,12 @@ class RefusedPiece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PieceGroup:
-    """Several batches in order: a table of type `BATCH`, and the records in them.
+    """Several batches in order: a table of type `BATCH`, and the batches' records.
 
-    ``records`` contains the rows of the batches that were read. Each batch contains its number of
-    rows. An entry without rows is something other than a batch, a batch without records, or a
-    refused batch. For such an entry, `flexwire.records` reads as many bytes as the entry's size.
+    ``records`` contains the rows of the batches that have been read. Each batch contains its own
+    number of rows. An entry without rows is not a batch, is a batch without records, or is a
+    refused batch. For such an entry, `flexwire.records` reads as many bytes as the entry's size
+    specifies.
     """
 
     batches: NumpyArray
@@ -67,8 +69,8 @@ class PieceGroup:
 class PieceReader:
     """Yield the batches in pieces of data with their records, in order and in groups.
 
-    The pieces are ``data[starts[0]:ends[0]]`` and so on. No piece is empty. A group has about as
-    many bytes as a CPU cache, or a single batch. ``hints`` come from an earlier reader with the
+    The pieces are ``data[starts[0]:ends[0]]`` and so on. No piece is empty. A group contains about
+    as many bytes as a CPU cache, or a single batch. ``hints`` come from an earlier reader with the
     same selection.
     """
 
@@ -99,7 +101,7 @@ class PieceReader:
                 batches = batches[last:]
 
     def _unread(self) -> NumpyArray:
-        """Return a table that leaves every piece completely to `flexwire.records`."""
+        """Return a table that leaves every piece entirely to `flexwire.records`."""
         table = np.zeros(len(self._starts), BATCH)
         table["position"] = self._starts
         table["size"] = self._ends - self._starts
@@ -122,7 +124,7 @@ class PieceReader:
             columns = room_for(batches[done:], self.wanted, self._hints)
             stopped, is_refused = columns.read(batches, done, self._data)
             while is_refused:
-                # An entry of this kind is recognized because it has no rows.
+                # An entry of this kind is recognized by its lack of rows.
                 stopped, is_refused = columns.read(batches, stopped + 1, self._data)
             group = batches[done:stopped]
             if columns.rows:

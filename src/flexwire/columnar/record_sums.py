@@ -1,8 +1,8 @@
-"""Count records and their bytes with a kernel, without making columns.
+"""Count records and their bytes with a kernel, without creating columns.
 
-With such sums, a `RecordReader` counts the records of batches that its kernel reads. The reader
-yields the records of batches that the kernel refuses, as it does without sums. The reader also
-yields the sums that were removed to make room for others.
+With such sums, a `RecordReader` counts the records of the batches that its kernel reads. The reader
+yields the records of batches that the kernel refuses, just as it does without sums. It also yields
+the sums that were removed to make room for others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RECORDS: Final = "records"
 KEY_SIZE, VALUE_SIZE = "key_size", "value_size"
 KEY_BYTES, VALUE_BYTES = "key_bytes", "value_bytes"
 # The number of sums (a power of two) at which the sums are taken out. This many sums and their
-# index fit into a core's cache.
+# index fit into the cache of a core.
 _MOST: Final = 1 << 14
 # The largest number of kinds of batches whose facts are held. Beyond this number, the sums are
 # taken out.
@@ -45,36 +45,37 @@ _FACTS: Final = {
 SUM: Final = np.dtype(
     [(name, np.int64) for name in ("fact", KEY_SIZE, VALUE_SIZE, RECORDS, KEY_BYTES, VALUE_BYTES)]
 )
-"""A sum: the number of the common facts of its batches, the sizes of key and value as in a record
-(twice the size, 1 for null; 0 if sums do not distinguish them), the number of records, and the
-bytes of their keys and values."""
+"""A sum: the number of the common facts of its batches, the sizes of key and value as a record
+stores them (twice the size, or 1 for null; 0 if sums do not distinguish sizes), the number of
+records, and the bytes of their keys and values.
+"""
 
 
 class RecordCounter(Protocol):
-    """Any object into which a `RecordReader` counts records without yielding them."""
+    """Anything into which a `RecordReader` can count records without yielding them."""
 
     @property
     def has_room(self) -> bool:
-        """True if there is room for more sums. Otherwise `take` must be called first."""
+        """True if there is room for more sums. If there is none, `take` must be called first."""
 
     def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
-        """Set which records are counted: the lowest and highest offset and timestamp."""
+        """Set which records are counted, by the lowest and highest offset and timestamp."""
 
     def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
         """Count batches of a table, starting at ``first``, as `RecordColumnBuilder.read` does."""
 
     def counted(self, batches: NumpyArray, first: int) -> None:
-        """Add the finished batches of the table, starting with row ``first``."""
+        """Add the table's finished batches, starting with row ``first``."""
 
     def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:
         """Add a batch that the kernel refused. Return False if the records must be yielded."""
 
     def take(self) -> pa.RecordBatch:
-        """Return the counts, and start again from zero."""
+        """Return the counts, and start over from zero."""
 
 
 class RecordSizeSums:
-    """Sums of records, grouped by the sizes of keys and values and by facts about batches.
+    """Sums of records, grouped by the sizes of keys and values and by facts about the batches.
 
     ``groups`` contains `KEY_SIZE`, `VALUE_SIZE` and names of facts in `BATCH_COLUMNS`.
     """
@@ -96,12 +97,12 @@ class RecordSizeSums:
     def has_room(self) -> bool:
         """True if there is room for more kinds of batches.
 
-        Otherwise `take` must be called first.
+        If there is none, `take` must be called first.
         """
         return len(self._batches) < _MOST_FACTS
 
     def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
-        """Set which records are counted: the lowest and highest offset and timestamp."""
+        """Set which records are counted, by the lowest and highest offset and timestamp."""
         if self._run is not None:
             self._run.want(limits, check_crc)
 
@@ -140,7 +141,7 @@ class RecordSizeSums:
         return False
 
     def take(self) -> pa.RecordBatch:
-        """Return the sums so far, and start again: the groups, `RECORDS` and the sums of bytes."""
+        """Return the sums so far, and start over: the groups, `RECORDS` and the sums of bytes."""
         sums = self._sums[: 0 if self._run is None else self._run.used]
         columns = self._columns(sums[sums[RECORDS] != 0])
         if self._run is not None:
@@ -164,12 +165,12 @@ class RecordSizeSums:
 
 
 def is_sums(batch: pa.RecordBatch) -> bool:
-    """Return whether a batch from a reader has sums and not records."""
+    """Return whether a batch from a reader contains sums rather than records."""
     return RECORDS in batch.schema.names
 
 
 def _sizes(raw: NumpyArray) -> pa.Array:
-    """Return sizes from their form in records, which is twice the size, or 1 for null."""
+    """Return sizes, given in the form that records store: twice the size, or 1 for null."""
     is_null = raw & 1 != 0
     sizes = np.where(is_null, 0, raw >> 1).astype(np.int32)
     valid = bits(~is_null) if is_null.any() else None

@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 
 
 MOST_ENOUGH = 1 << 24
-"""The largest size of a group that a caller may request, in bytes."""
-# The buffer has this much additional room, so that a last batch of this size fits.
+"""The largest group size, in bytes, that a caller may request."""
+# The buffer has this much extra room, so that a last batch of this size fits.
 _SPARE = 4 << 20
 
 _FACTS = ("position", "size", "is_skipped")
@@ -63,9 +63,9 @@ _FACTS = ("position", "size", "is_skipped")
 
 @dataclass(slots=True)
 class _InflatedBatches:
-    """The inflated batches and the refused batches of a group.
+    """The inflated batches and the refused batches in a group.
 
-    The fields are lists, because single items of an array are slow to read and set.
+    The fields are lists, because reading and setting single items of an array is slow.
     """
 
     compressions: list[int]
@@ -79,7 +79,7 @@ class _InflatedBatches:
     refused: list[int] = field(default_factory=list)
 
     def put(self, table: NumpyArray, budget: int) -> None:
-        """Write the results into the table."""
+        """Write the results to the table."""
         table["start"][self.rows] = self.starts
         table["end"][self.rows] = self.ends
         table["budget"][self.rows] = budget
@@ -87,10 +87,10 @@ class _InflatedBatches:
 
 
 class Inflater:
-    """Inflates batches of magic 2, each to at most ``max_inflated`` bytes.
+    """Inflates batches of magic 2, each to ``max_inflated`` bytes at most.
 
     Positions are counted from the start of ``data``. With ``ratio``, no batch is inflated to more
-    than this many times its own bytes. The inflated bytes are valid until the next group.
+    than this many times its own size. The inflated bytes remain valid until the next group.
     """
 
     def __init__(self, data: NumpyArray, max_inflated: int, ratio: int | None = None) -> None:
@@ -104,11 +104,11 @@ class Inflater:
         self._beside: list[NumpyArray] = []
 
     def inflate_group(self, table: NumpyArray, enough: int) -> int:
-        """Inflate the first batches of the table, until they have ``enough`` bytes.
+        """Inflate the first batches of the table until they contain ``enough`` bytes.
 
-        Returns the row after these batches. Sets ``start`` and ``end`` to the start and the end of
-        their records, and sets ``budget``. A batch that cannot be inflated gets the ``count`` of
-        refused batches.
+        Returns the row after these batches. For each batch, sets ``start`` and ``end`` to the start
+        and end of its records, and sets ``budget``. If a batch cannot be inflated, its ``count``
+        marks it as refused.
         """
         last, is_compressed = load_kernel("batches").group(table, enough)
         return self._inflate(table[:last], enough) if is_compressed else last
@@ -188,9 +188,9 @@ _CHECKS: tuple[tuple[str, Callable[[Any], Any], Any], ...] = (
     ("timestamps", partial(range_of, name="timestamps"), _ALL),
     ("max_inflated", partial(to_int, name="max_inflated", least=0), MAX_INFLATED),
 )
-# The number of bytes of records that are read together. If they did not fit into a CPU cache,
-# reading would wait for memory. The first group is smaller, because its columns show how much room
-# the others need.
+# The number of bytes of records that are read at once. If these bytes did not fit into a CPU cache,
+# reading would have to wait for memory. The first group is smaller, because its columns show how
+# much room the other groups need.
 _GROUP, _FIRST_GROUP = MOST_ENOUGH, 1 << 18
 # The largest number of batches that one search finds.
 _TABLE = 1 << 14
@@ -199,12 +199,12 @@ _NONE = np.empty(0, BATCH)
 
 @dataclass(frozen=True, slots=True)
 class RecordSelection:
-    """The records to read, and the columns for them.
+    """Which records to read, and which columns to return for them.
 
-    The ranges of offsets and timestamps include their ends. None means that there is no limit. If
-    the header of a batch shows that the batch is outside of a range, neither its records nor its
-    CRC are read. A compressed batch may inflate to at most ``max_inflated`` bytes and, with
-    ``max_ratio``, to at most that many times its own bytes.
+    The ranges of offsets and timestamps include both ends. None means that there is no limit. If a
+    batch's header shows that the batch is outside a range, neither its records nor its CRC are
+    read. A compressed batch may inflate to at most ``max_inflated`` bytes and, with ``max_ratio``,
+    to at most that many times its own size.
     """
 
     columns: tuple[str, ...] = DEFAULT_COLUMNS
@@ -220,8 +220,8 @@ class RecordSelection:
             to_int(self.max_ratio, "max_ratio", least=1, bits=32)
         for name, check, usual in _CHECKS:
             value = getattr(self, name)
-            # The defaults are valid, and checking them would take long compared with reading a
-            # small batch.
+            # The defaults are valid, and checking them would take long compared to reading a small
+            # batch.
             if value is not usual:
                 # The class is frozen, but its fields must have the declared types.
                 object.__setattr__(self, name, check(value))
@@ -237,7 +237,7 @@ class RecordSelection:
 
     @property
     def has_ranges(self) -> bool:
-        """Return whether any of the ranges has a limit."""
+        """Return whether any range has a limit."""
         return not (self.offsets == self.timestamps == _ALL)
 
     def keeps(self, record: Record) -> bool:
@@ -247,21 +247,21 @@ class RecordSelection:
 
 
 class RecordReader:
-    """Yield the records in data as Arrow record batches, in order, like `decode_records`.
+    """Yield the records in data, in order, as Arrow record batches, like `decode_records`.
 
-    If the caller releases each batch before the next one, all batches together need no more memory
-    than the first.
+    If the caller releases each batch before requesting the next, all batches together need no more
+    memory than the first one.
 
     Data that ends within a batch is an error, because a damaged length would look the same. With
     ``partial``, such an end is treated as the partial batch of a fetch response that reached its
     size limit, unless a complete batch follows. In ``PERMISSIVE`` mode, reading continues after a
-    damaged length with the next complete batch of magic 2 that has a correct CRC.
+    damaged length at the next complete batch of magic 2 with a correct CRC.
 
-    ``cut`` means that the data is a piece of a longer stream. If a batch does not end in the piece,
-    it is the piece's partial batch, even if other data follows. Damage is treated in the same way
-    if no batch was found after the damage. ``skips`` is called with headers, and returns which
-    batches to skip. Some headers may be passed twice. ``hints`` come from an earlier reader with
-    the same selection.
+    ``cut`` means that the data is a piece of a longer stream. A batch that does not end in the
+    piece is then the piece's partial batch, even if other data follows. Damage is treated the same
+    way if no batch was found after it. ``skips`` is called with headers, and returns which batches
+    to skip. Some headers may be passed twice. ``hints`` come from an earlier reader with the same
+    selection.
 
     Attributes:
         position: the number of bytes that are finished.
@@ -296,10 +296,10 @@ class RecordReader:
         self._batches = load_kernel("batches")
         self._sums: RecordCounter | None = None
         self._ready: deque[pa.RecordBatch] = deque()
-        # Batches that were found but not read yet.
+        # Batches that have been found but not yet read.
         self._found: NumpyArray = _NONE
         self._inflater = Inflater(self._data, wanted.max_inflated, wanted.max_ratio)
-        # The end of the scan, and the place of bytes that kernels do not read.
+        # The end of the scan, and the place of bytes that the kernels do not read.
         self._scanned = 0
         self._other = -1
         self.hints = SizeHints() if hints is None else hints
@@ -325,7 +325,7 @@ class RecordReader:
                 self._advance()
 
     def _advance(self) -> None:
-        """Read the next group of batches, or the next batch that kernels cannot read."""
+        """Read the next group of batches, or the next batch that the kernels cannot read."""
         is_scanned = len(self._found) > 0 or self.position == self._other
         if self._batches is not None and not is_scanned:
             self._found = self._scan()
@@ -342,8 +342,8 @@ class RecordReader:
     # The code below reads batches of magic 2.
 
     def _scan(self) -> NumpyArray:
-        """Find the next batches. Return no batches if kernels cannot read the next batch."""
-        # No batch is smaller than its header.
+        """Find the next batches. Return no batches if the kernels cannot read the next batch."""
+        # No batch is smaller than its own header.
         table = new_table(min(_TABLE, len(self._data) // HEADER_SIZE + 1))
         count, position, is_other = self._batches.scan(self._data, self.position, table)
         self._scanned = position
@@ -380,10 +380,10 @@ class RecordReader:
         # The batches are adjacent.
         self.position = int(self._found["position"][0]) if len(self._found) else self._scanned
 
-    # The code below reads batches that kernels cannot read, or that they have refused.
+    # The code below reads batches that the kernels cannot read or have refused.
 
     def _read_one(self) -> None:
-        """Read the batch or message at the position as objects, and convert these to columns."""
+        """Read the batch or message at the position as objects, and convert them to columns."""
         start, end = self.position, len(self._data)
         if end - start < ENTRY.size:
             self._end_within(None)
@@ -391,7 +391,7 @@ class RecordReader:
         size = ENTRY.size + ENTRY.unpack(self._data[start : start + ENTRY.size].tobytes())[1]
         taken = self._data[start : start + max(size, HEADER_SIZE)].tobytes()
         if size <= end - start:
-            # One byte more than the batch shows that the length is correct, because reading stops
+            # One more byte than the batch shows that the length is correct, because reading stops
             # before that byte.
             taken += b"\0"
         batches = decode_batches(
@@ -429,7 +429,7 @@ class RecordReader:
         return bool(self._skips(headers)[0])
 
     def _end_within(self, declared: int | None) -> None:
-        """Finish, because the data ends before the batch at the position ends."""
+        """Finish, because the data ends before the batch at the position does."""
         start, end = self.position, len(self._data)
         remaining = end - start
         is_rest = self._is_cut and (declared is None or declared <= MAX_BATCH_BYTES)
@@ -449,7 +449,7 @@ class RecordReader:
         if after is None:
             after = self._search.next_batch(self.position + 1)
             if self._is_cut and after == len(self._data):
-                # The next batch may begin here, and end in later bytes.
+                # The next batch may begin here and end in later bytes.
                 self.partial = PartialBatch(self.position, after - self.position, None)
                 self.position = after
                 return
@@ -467,14 +467,14 @@ def room_for(batches: NumpyArray, wanted: RecordSelection, hints: SizeHints) -> 
 
 
 class _ReaderData:
-    """The data of a reader, in the form that a search for batches needs."""
+    """The data of a reader, in the form that a search for batches requires."""
 
     def __init__(self, data: NumpyArray) -> None:
         self._data = data
         self.size = len(data)
 
     def read(self, position: int, size: int) -> bytes:
-        """Return ``size`` bytes, or fewer at the end of the data."""
+        """Return ``size`` bytes, or fewer if the data ends."""
         return self._data[position : position + size].tobytes()
 
 
@@ -493,20 +493,19 @@ def decode_records(
     max_inflated: int = MAX_INFLATED,
     partial: bool = False,
 ) -> pa.Table:
-    """Decode record batches and message sets with any magic value and compression codec.
+    """Decode record batches and message sets with any magic value and any compression codec.
 
     ``data`` is any buffer of bytes. ``columns`` are names in `RECORD_COLUMNS` and `BATCH_COLUMNS`.
-    Other columns are not copied. The ranges of offsets and timestamps include their ends. None
-    means that a range has no limit. If the header of a batch shows that the batch is outside of a
-    range, the whole batch is skipped. The result is a table with as many chunks as Arrow's int32
-    offsets require.
+    No other columns are copied. The ranges of offsets and timestamps include both ends. None means
+    that a range has no limit. If a batch's header shows that the batch is outside a range, the
+    whole batch is skipped. The result is a table that has as many chunks as Arrow's int32 offsets
+    require.
 
     Raises `RecordError` for the first damaged batch. Also raises it for data that ends within a
     batch, because a damaged length would look the same. A fetch response that reached its size
-    limit can end in this way too. With ``partial``, such an end is left out, unless a complete
-    batch follows it. Raises `ArgumentError`
-    for an unknown column. Use a `RecordReader` for data that does not fit into memory, to continue
-    after damage, and to find out what was left out.
+    limit can also end this way. With ``partial``, such an end is left out, unless a complete batch
+    follows it. Raises `ArgumentError` for an unknown column. Use a `RecordReader` if the data does
+    not fit into memory, if reading should continue after damage, or to find out what was left out.
     """
     # The selection checks the names and converts them to a tuple.
     asked = cast("tuple[str, ...]", columns), offsets, timestamps, check_crc, max_inflated

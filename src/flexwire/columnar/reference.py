@@ -1,6 +1,6 @@
-"""The reference executor for rows. The executor raises the errors for rows that kernels refuse.
+"""The reference executor for rows. It raises the errors for rows that the kernels refuse.
 
-A row is a mapping in Arrow's form. The plain value of a row has the form of the wire types.
+A row is a mapping, in Arrow's form. A row's plain value has the form that the wire types use.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def _value(value: Any, kind: Type, *, absent_are_null: bool) -> Any:
 def write_row(schema: Schema, row: Mapping[str, Any]) -> bytes:
     """Write a row as a message. Raises `EncodeError`.
 
-    Null means None. If the version does not have the field, null means that there is no value.
+    Null means None. If the version does not have the field, null means that there is no value to
+    write.
     """
     writer = Writer()
     schema.write(writer, _plain(writer, row, schema))
@@ -145,14 +146,14 @@ def _uuid(writer: Writer, text: str) -> uuid.UUID:
 
 
 Mode = Literal["FAILFAST", "PERMISSIVE"]
-# The reason why a row is null, the path of the field with the names in the JSON form, and the byte
-# in the row's message, which exists only for decoding. The struct is null if the row has no error.
+# The reason why a row is null, the path of the field with its JSON names, and the byte position in
+# the row's message, which exists only for decoding. If the row has no error, the struct is null.
 ERROR = pa.struct([("reason", pa.string()), ("path", pa.string()), ("offset", pa.int64())])
 REFUSED, TOO_LARGE = 1, 2
 
 
 class PermissiveResult(NamedTuple):
-    """The values of all rows, and the errors of the rows that have an error."""
+    """The values of all rows, and the errors of the rows that have one."""
 
     values: Any
     errors: Any
@@ -181,7 +182,7 @@ class RowVersions:
         self.which = encoded.indices.to_numpy().astype(np.int32)
 
     def slice(self, begin: int, rows: int) -> RowVersions:
-        """Return the versions of some of the rows."""
+        """Return the versions of some rows."""
         part = RowVersions(0, rows)
         part.each = self.each
         part.which = None if self.which is None else self.which[begin : begin + rows]
@@ -193,7 +194,7 @@ class RowVersions:
 
 
 class MessageRows(ABC):
-    """The rows of an array that is converted. ``refused`` marks rows that a kernel refused.
+    """The rows of an array that is converted. ``refused`` marks the rows that a kernel refused.
 
     ``kind`` is the type of the result. ``room`` and ``name`` select the kernel.
     """
@@ -225,14 +226,14 @@ class MessageRows(ABC):
 
     @abstractmethod
     def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
-        """Run the kernel for rows that begin at ``first``, as many as fit into one array.
+        """Run the kernel for the rows from ``first`` on, as many as fit into one array.
 
         Returns the array, and the row at which to continue.
         """
 
     @abstractmethod
     def reference(self, schema: Schema, row: int) -> Any:
-        """Return one row from the reference executor, or raise its error."""
+        """Return one row from the reference executor, or raise the row's error."""
 
     def chunks(self, mode: Mode) -> Iterator[PermissiveResult]:
         """Yield all rows in arrays. In FAILFAST mode, raise the first error."""
@@ -253,10 +254,10 @@ class MessageRows(ABC):
     def _judge(self, values: pa.Array, first: int, mode: Mode) -> PermissiveResult:
         """Insert the reference executor's results or errors for rows that the kernel refused."""
         these = self.refused[first : first + len(values)]
-        # Finding the maximum takes a tenth of the time that finding all marked rows takes.
+        # Finding the maximum takes a tenth as long as finding all marked rows.
         refused = np.flatnonzero(these).tolist() if these.max(initial=0) else []
         if refused:
-            # Kernels check each offset before they use it, but the code below does not.
+            # Kernels check each offset before using it, but the code below does not.
             validate(self.data, full=True)
         done: dict[int, Any] = {}
         wrong: dict[int, FlexwireError] = {}
@@ -304,7 +305,7 @@ class KernelRun:
         )
 
     def put(self, words: dict[int, int]) -> None:
-        """Set words of the run."""
+        """Set words in the run."""
         for word, value in words.items():
             self._words[word // 8] = value
 
@@ -346,7 +347,7 @@ def gather(
 
 
 def _put(values: pa.Array, done: dict[int, Any]) -> pa.Array:
-    """Insert results for single rows into the results of a kernel."""
+    """Insert the results for single rows into the results of a kernel."""
     if not done:
         return values
     indices = np.arange(len(values))

@@ -1,24 +1,23 @@
-"""The Arrow type of a message, which is the union of its fields in all versions.
+"""The Arrow type of a message: the union of its fields in all versions.
 
-One column can therefore contain messages of every version. A field that a version lacks is null, or
-has its default. Every structure ends with ``unknown_tagged_fields``. Names are the attributes of
-the message classes, in snake_case.
+One column can therefore contain messages of every version. A field that does not exist in a version
+is null, or has its default. Every structure ends with ``unknown_tagged_fields``. Names are the
+attributes of the message classes, in snake_case.
 
 | Kafka | Arrow and Spark |
 |---|---|
 | bool, int8, int16, int32, int64, float64 | the same |
-| uint16, uint32 | the next wider signed integer: Spark has no unsigned integers |
-| uuid | string, as Kafka prints it: base64url without padding |
-| string | string |
-| bytes, records | binary, as on the wire (the ``records`` table contains their records) |
-| array, structure | list, struct |
+| uint16, uint32 | the next wider signed integer, because Spark has no unsigned integers | | uuid |
+string, in the form that Kafka prints: base64url without padding | | string | string | | bytes,
+records | binary, as on the wire (the ``records`` table contains their records) | | array, structure
+| list, struct |
 
-All code that makes columns from values uses these types: the reference executor for rows, columns
-made from objects, and the defaults that kernels fill in.
+All code that makes columns from values uses these types: the row-based reference executor, the
+columns made from objects, and the defaults that kernels fill in.
 
-pyarrow's own validation is fast without ``full``, but then checks only the first and the last
-offset. The kernels check the offsets of each row that is not null. All other code that uses offsets
-needs the full validation, such as a cast, a copy, or pyarrow's own ``to_pylist``.
+Without ``full``, pyarrow's own validation is fast, but it checks only the first and last offset.
+The kernels check the offsets of every row that is not null. All other code that uses offsets, such
+as a cast, a copy or pyarrow's own ``to_pylist``, needs the full validation.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 
 # This limit is more than a hundred times the number of columns in Kafka's largest message.
 MOST_COLUMNS = 10_000
-# A tag is an unsigned varint of 32 bits, which does not fit into a signed int.
+# A tag is an unsigned 32-bit varint, which does not fit into a signed int.
 RAW_TAGGED_FIELDS = pa.list_(pa.struct([("tag", pa.int64()), ("data", pa.binary())]))
 
 _PRIMITIVES = {
@@ -69,9 +68,9 @@ _PRIMITIVES = {
 def message_type(message: MessageLike) -> pa.StructType:
     """Return the type of a message's column, with every field of every supported version.
 
-    The type does not depend on the versions that occur in a batch, so all batches have the same
-    type. Raises `SpecError` if the types of a field in different versions cannot share a column,
-    and for more than `MOST_COLUMNS` columns.
+    It does not depend on the versions that occur in a batch, so all batches have the same type.
+    Raises `SpecError` if a field's types in different versions cannot share a column, or if there
+    are more than `MOST_COLUMNS` columns.
 
     >>> message_type("ListGroupsRequest").field("states_filter").type
     ListType(list<item: string>)
@@ -92,7 +91,7 @@ def _message_type(message: MessageLike) -> pa.StructType:
 
 
 class _MessageColumns:
-    """The columns of a message, for the union of its fields."""
+    """The columns of a message: the union of its fields."""
 
     def __init__(self, served: MessageSchemas) -> None:
         self.name = served.name
@@ -155,7 +154,7 @@ def _merge_structs(path: str, kinds: Sequence[pa.StructType]) -> pa.StructType:
     kinds_by_name: dict[str, list[pa.DataType]] = {}
     for field in itertools.chain.from_iterable(kinds):
         kinds_by_name.setdefault(field.name, []).append(field.type)
-    # The raw tags remain last, whatever fields older specs add.
+    # The raw tags stay last, whatever fields older specs add.
     kinds_by_name[UNKNOWN_TAGGED_FIELDS] = kinds_by_name.pop(UNKNOWN_TAGGED_FIELDS)
     return pa.struct(
         [(name, merge(f"{path}.{name}", each)) for name, each in kinds_by_name.items()]
@@ -192,9 +191,9 @@ def validate(data: pa.Array, path: str = "", *, full: bool = False) -> None:
 
 
 def validate_nulls(data: pa.Array, path: str) -> None:
-    """Raise `CodecError` for text or lists with nulls if the int32 offsets decrease.
+    """Raise `CodecError` for text, or for lists with nulls, if the int32 offsets decrease.
 
-    Kernels do not compare the offsets of a null row. Without this check, the rows around it could
+    Kernels do not compare the offsets of a null row. Without this check, the rows next to it could
     overlap.
     """
     if not data.null_count:
@@ -205,7 +204,7 @@ def validate_nulls(data: pa.Array, path: str) -> None:
 
 
 def cast(data: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
-    """Return a column as another type. Raises `EncodeError` if values would be lost."""
+    """Return a column converted to another type. Raises `EncodeError` if values would be lost."""
     if data.type == kind:
         return data
     if not _is_flat(data.type):
@@ -233,11 +232,11 @@ def _is_flat(kind: pa.DataType) -> bool:
 
 
 class ColumnNode:
-    """A column of a struct, a list, text or numbers. ``number`` is its row in the table.
+    """A column of a struct, a list, text or numbers. ``number`` is the column's row in the table.
 
-    Columns are numbered from the outside inwards, so the elements of a list come after the list.
-    ``level`` is the number of the array that contains the column, or 0 outside of all arrays.
-    ``items`` is the level of a list's elements.
+    Columns are numbered from the outside in, so the elements of a list come after the list.
+    ``level`` is the number of the array that contains the column, or 0 if no array does. ``items``
+    is the level of a list's elements.
     """
 
     def __init__(self, tree: ColumnTree, kind: pa.DataType, level: int) -> None:
@@ -266,7 +265,7 @@ class ColumnNode:
             self.width = max(8, kind.bit_width) // 8
 
     def use(self) -> None:
-        """Mark the column as filled, and the columns for raw tagged fields in it."""
+        """Mark the column as filled, as well as the columns for raw tagged fields in it."""
         self.used = True
         if self.is_tagged_fields:
             for node in (self.element, *self.element.fields.values()):
@@ -282,5 +281,5 @@ class ColumnTree:
         self.root = ColumnNode(self, kind, 0)
 
     def used(self) -> Iterator[ColumnNode]:
-        """Yield the columns that a program fills, from the outside to the inside."""
+        """Yield the columns that a program fills, from the outside in."""
         return (node for node in self.nodes if node.used)

@@ -1,4 +1,4 @@
-"""Connect to a cluster: send each request to its route's broker, with one connection per broker."""
+"""Connect to a cluster: send each request to its route's broker, over one connection per broker."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _controller(broker: Broker) -> HostPort:
 
 
 def _among_controllers(route: Route, broker: Broker) -> HostPort:
-    """Return the address that a controller reports. All controllers know the active controller."""
+    """Return the address that a controller reports. Every controller knows the active one."""
     nodes, active = _controllers(broker)
     if route.kind == "controller":
         return _node(nodes, active, _ACTIVE, broker)
@@ -346,7 +346,7 @@ class Cluster(Closeable):
         self._brokers.clear()
 
     def _other(self, asked: list[HostPort]) -> Broker:
-        """Return a connection to the broker that was never asked, or least recently asked."""
+        """Return a connection to the broker that was asked least recently, or never."""
         first = self._first()
         every = node_addresses(first, among_controllers=self._controllers) or [first.address]
         fresh = [address for address in every if address not in asked]

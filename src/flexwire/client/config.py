@@ -221,7 +221,7 @@ class ClientConfig:
 
 
 def read_client_config(path: str | Path) -> ClientConfig:
-    """Read a properties file in the format of the option ``--command-config`` of Kafka's tools.
+    """Read a properties file in the format of the ``--command-config`` option of Kafka's tools.
 
     Raises `ClientConfigError`, or `TlsError` for certificates. The error messages contain no
     secrets.

@@ -2,27 +2,27 @@
 
 A broker's directories contain more than its logs: files that are about to be deleted, unfinished
 compactions, and copies of the same partition on another disk. This package first decides which
-files belong to a log, as a broker decides when it starts. It then divides the log into pieces. Each
-piece contains everything that is needed to read it, so that any machine can read any piece
-independently. `files` recognizes a file by its name. `discovery` finds logs and chooses between
-replicas. `pieces` divides a log into pieces, by indexes and headers. `records` reads a piece into
-columns. `metadata` reads the log of the cluster's metadata, and `request_log` the request logs of
-brokers. `flexwire.answers.state` interprets the bytes of records, and `flexwire.tables` builds the
+files belong to a log, just as a broker does when it starts. It then divides the log into pieces.
+Each piece contains everything that is needed to read it, so any machine can read any piece
+independently. `files` recognizes files by their names. `discovery` finds logs and chooses among
+replicas. `pieces` divides a log into pieces, using indexes and headers. `records` reads a piece
+into columns. `metadata` reads the cluster's metadata log, and `request_log` reads brokers' request
+logs. `flexwire.answers.state` interprets the bytes of records, and `flexwire.tables` builds the
 tables of an analysis.
 
-Laws of this package:
+The laws of this package:
 
 - **A log is read piece by piece, and never mapped into memory.** A broker may truncate a file while
-  it is read. `tests/capture/test_log_segment.py`
-- **The files of a log are those that a broker would load when it starts.** With other files,
-  deleted records would be counted, or records would be counted twice.
+  it is being read. `tests/capture/test_log_segment.py`
+- **The files of a log are those that a broker would load when it starts.** If other files were
+  read, deleted records would be counted, or records would be counted twice.
   `tests/capture/test_logs_finding.py`, `tests/capture/test_logs_choosing.py`
 - **An index entry counts only if the batch at its position confirms it,** because an index may be
   stale or damaged. `tests/capture/test_log_segment.py`
-- **Records have the columns of Spark's own Kafka source.** That source reads the same log from a
-  real broker, and the test compares the results. `tests/kafka/test_judged.py`
-- **A log does not show which release wrote it.** Only `protocol/record_types.py` knows the types of
-  control and metadata records. `tests/protocol/test_record_types.py`
+- **Records have the same columns as in Spark's own Kafka source.** That source reads the same log
+  from a real broker, and a test compares the results. `tests/kafka/test_judged.py`
+- **A log does not reveal which release wrote it.** Only `protocol/record_types.py` knows the types
+  of control and metadata records. `tests/protocol/test_record_types.py`
 - **If a log is read repeatedly, each batch is returned once, and each damaged place between batches
   is reported once.** Tables that grow depend on this. `tests/tables/test_resumed_logs.py`
 """
@@ -50,7 +50,7 @@ _IN_COLUMNS = {
 
 
 def __getattr__(name: str) -> object:
-    # Segments and request logs can be read one by one without the optional packages.
+    # Without the optional packages, segments and request logs can be read one at a time.
     if name in _IN_COLUMNS:
         with needed_by("flexwire.logs", "columnar"):
             return getattr(import_module(_IN_COLUMNS[name]), name)

@@ -1,11 +1,11 @@
-"""A broker's checkpoint files: one offset for each log, in the directory that contains the logs.
+"""A broker's checkpoint files: one offset per log, in the directory that contains the logs.
 
 `log-start-offset-checkpoint` contains the offsets at which logs start. A broker moves the start of
-a log when a client asks for it (`DeleteRecords`), and when a remote tier has dropped older
+a log when a client requests it (`DeleteRecords`), and when a remote tier has dropped older
 segments. The broker removes complete segments later. The broker writes the file once a minute and
 when it stops. Records that were deleted within the last minute may therefore still be read.
 
-`replication-offset-checkpoint` contains the high watermarks. All replicas in the ISR have the
+`replication-offset-checkpoint` contains the high watermarks. All replicas in the ISR contain the
 records up to these offsets, and consumers may read them. A broker writes the file every 5 seconds
 (`replica.high.watermark.checkpoint.interval.ms`) and when it stops.
 """
@@ -43,16 +43,16 @@ class HighWatermarks(NamedTuple):
 
 
 def log_starts(directory: str) -> dict[Partition, int]:
-    """Return the log start offsets in the checkpoint file of a directory of logs, by partition.
+    """Return the log start offsets in the checkpoint file of a log directory, by partition.
 
-    The result is empty if the file is missing or damaged. A broker ignores a damaged file too.
+    The result is empty if the file is missing or damaged. A broker also ignores a damaged file.
     Raises `StorageError`.
     """
     return _offsets(OutputDirectory(directory), STARTS)
 
 
 def high_watermarks(directory: str) -> HighWatermarks:
-    """Return the high watermarks in the checkpoint file of a directory of logs.
+    """Return the high watermarks in the checkpoint file of a log directory.
 
     The result is empty if the file is missing or damaged. Raises `StorageError`.
     """
@@ -61,7 +61,7 @@ def high_watermarks(directory: str) -> HighWatermarks:
 
 
 def broker_of(directory: str) -> int | None:
-    """Return the id of the broker whose logs are in a directory, or None if it is unknown."""
+    """Return the id of the broker whose logs a directory contains, or None if it is unknown."""
     place = OutputDirectory(directory)
     if not place.exists(_PROPERTIES):
         return None
@@ -81,9 +81,9 @@ def _offsets(place: OutputDirectory, name: str) -> dict[Partition, int]:
 def parse_offsets(text: str) -> dict[Partition, int] | None:
     r"""Return the offsets in a checkpoint's text, or None if no broker would write such a text.
 
-    The first line is 0, the second the number of logs, and each further line describes one log. A
-    broker's new file is empty. Kafka also accepts a file that ends after its first line, and reads
-    no entries from it.
+    The first line is 0, the second is the number of logs, and each further line describes one log.
+    A file that a broker has just created is empty. Kafka also accepts a file that ends after its
+    first line, and reads no entries from it.
 
     >>> parse_offsets("0\n1\norders 3 1200\n")
     {Partition(topic='orders', partition=3): 1200}

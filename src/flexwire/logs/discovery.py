@@ -1,13 +1,13 @@
-"""Find logs, and choose the replica of a partition that Kafka would continue with.
+"""Find logs, and choose the replica of a partition with which Kafka would continue.
 
-Kafka compares two logs by leader epoch first and by offset second. Records of an older epoch that
-the next leader did not have are removed (KIP-101).
+Kafka compares two logs first by leader epoch and then by offset. Records of an older epoch that the
+next leader did not have are removed (KIP-101).
 
-The leader's log is authoritative, and replicas in the ISR have all of its records. The log of the
-cluster's metadata shows the leader and the ISR. If that log is missing, or older than the replicas,
-the log with the higher leader epoch is newer. If two logs have the same epoch, the longer log is
-newer. The length of a log alone proves nothing: the log may belong to a leader that failed, and no
-other broker may have had its last records.
+The leader's log is authoritative, and replicas in the ISR contain all of its records. The cluster's
+metadata log shows the leader and the ISR. If the metadata log is missing or older than the
+replicas, the log with the higher leader epoch is newer. If two logs have the same epoch, the longer
+log is newer. The length of a log alone proves nothing: the log may belong to a failed leader, and
+perhaps no other broker had its last records.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def find_logs(paths: Iterable[str | Path], query: LogQuery) -> list[Replica]:
 
 
 def logs_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replica]:
-    """Return the logs among listed files, as `find_logs` does."""
+    """Return the logs among the listed files, as `find_logs` does."""
     listed = [*sources]
     replicas = replicas_among(listed, query)
     if query.replicas == "all":
@@ -92,18 +92,18 @@ def _with_tier(log: Replica, tier: Replica) -> Replica:
 
 
 UNKNOWN_EPOCH: Final = -1
-"""The leader epoch that is assumed for a message set, which contains none, and for an empty log."""
+"""The leader epoch that is assumed for an empty log, and for a message set, which contains none."""
 
 
 class LogTip(NamedTuple):
-    """The end of a log: the leader epoch of the last batch, and the next offset."""
+    """The end of a log: the leader epoch of its last batch, and the next offset."""
 
     epoch: int
     end: int
 
 
 def tip_of(segments: Sequence[LogSegment]) -> LogTip:
-    """Return the end of a log after its last complete batch. ``segments`` are in order."""
+    """Return the end of a log after its last complete batch. ``segments`` must be in order."""
     end = segments[-1].base_offset
     for segment in reversed(segments):
         with open_file(segment.log) as log:
@@ -118,7 +118,7 @@ def tip_of(segments: Sequence[LogSegment]) -> LogTip:
 
 
 def epoch_of(log: LogFile, place: BatchPlace) -> int:
-    """Return the leader epoch of a batch."""
+    """Return the leader epoch in a batch."""
     if place.magic != RECORD_BATCH:
         return UNKNOWN_EPOCH
     _, _, epoch, *_ = HEADER.unpack(log.read(place.position, HEADER_SIZE))
@@ -129,13 +129,13 @@ _METADATA: Final = f"{METADATA_TOPIC}-0"
 
 
 def best_of(replicas: Sequence[Replica], leadership: Leadership | None) -> Replica:
-    """Return the replica that Kafka would continue with."""
+    """Return the replica with which Kafka would continue."""
     if len(replicas) == 1:
         return replicas[0]
     tips = {replica.directory: tip_of(replica.segments) for replica in replicas}
 
     def by_tip(replica: Replica) -> tuple[LogTip, int]:
-        # If two logs have the same end, the log with the earlier start has more records.
+        # If two logs have the same end, the one that starts earlier contains more records.
         return tips[replica.directory], -replica.segments[0].base_offset
 
     return max(in_step(replicas, tips, leadership), key=by_tip)
@@ -144,10 +144,9 @@ def best_of(replicas: Sequence[Replica], leadership: Leadership | None) -> Repli
 def in_step(
     replicas: Sequence[Replica], tips: Mapping[str, LogTip], leadership: Leadership | None
 ) -> Sequence[Replica]:
-    """Return the leader's replica, else the replicas in the ISR, else all replicas.
+    """Return the leader's replica, or else the replicas in the ISR, or else all replicas.
 
-    The result also includes all replicas if the metadata is older than the last records of a
-    replica.
+    All replicas are also returned if the metadata is older than the last records of any replica.
     """
     if leadership is None or leadership.epoch < max(tip.epoch for tip in tips.values()):
         return replicas
@@ -160,10 +159,10 @@ def in_step(
 def leaders_beside(
     replicas: Iterable[str], directories: Iterable[str]
 ) -> dict[Partition, Leadership]:
-    """Return the leader of each partition, according to the newest log of the cluster's metadata.
+    """Return the leader of each partition, according to the cluster's newest metadata log.
 
-    The metadata log is searched among ``directories``, and next to the directories of ``replicas``.
-    The result is empty if no metadata log is found, or if its final state is unknown.
+    The metadata log is searched for among ``directories``, and next to the directories of
+    ``replicas``. The result is empty if no metadata log is found, or if its final state is unknown.
     """
     beside = {replica.rstrip("/").rpartition("/")[0] for replica in replicas}
     metadata = {directory for directory in directories if directory.rpartition("/")[2] == _METADATA}

@@ -1,7 +1,7 @@
 """Find where the replicas of a partition differ, and which records Kafka would remove.
 
-All records of a leader epoch come from one leader. Two logs are therefore equal up to the end of
-the last epoch that began at the same offset in both (KIP-101). The other batches are compared by
+All records of a leader epoch come from the same leader. Two logs are therefore equal up to the end
+of the last epoch that began at the same offset in both (KIP-101). The other batches are compared by
 their headers, because compaction may have removed the beginning of an epoch.
 """
 
@@ -30,11 +30,11 @@ _EPOCHS: Final = "leader-epoch-checkpoint"
 
 
 class Divergence(NamedTuple):
-    """Replicas of a partition that differ. The replica that is read comes first.
+    """The differing replicas of a partition. The first one is the replica that is read.
 
-    ``brokers`` are the broker ids in `meta.properties`. Each tuple has an entry for each replica.
-    ``first_difference`` is the first offset at which two replicas have records of different leader
-    epochs.
+    ``brokers`` contains the broker ids from `meta.properties`. Each tuple contains one entry per
+    replica. ``first_difference`` is the first offset at which two replicas have records of
+    different leader epochs.
     """
 
     partition: Partition
@@ -45,7 +45,7 @@ class Divergence(NamedTuple):
 
 
 def divergences(sources: Sequence[InputFile]) -> list[Divergence]:
-    """Return the partitions that have several replicas among the files, if these differ.
+    """Return the partitions that have several replicas among the files, if these replicas differ.
 
     Raises `StorageError` for files that no longer exist.
     """
@@ -108,7 +108,7 @@ def _alike_to(first: Replica, other: Replica) -> int:
 
 
 def _began(log: Replica) -> dict[int, int]:
-    """Return the start of each leader epoch of a log, or nothing if no valid file lists them."""
+    """Return the start of each leader epoch in a log, or nothing if no valid file lists them."""
     try:
         [source] = list_files([f"{log.directory}/{_EPOCHS}"], _is_epochs, "is a checkpoint")
     except CaptureError:
@@ -133,7 +133,7 @@ class _BatchOffsets(NamedTuple):
 
 
 def _epochs_from(log: Replica, offset: int) -> Iterator[_BatchOffsets]:
-    """Yield the batches of a log, beginning at an offset."""
+    """Yield the batches of a log, starting at an offset."""
     following = [*(later.base_offset for later in log.segments[1:]), None]
     for segment, end in zip(log.segments, following, strict=True):
         if end is not None and end <= offset:

@@ -1,7 +1,7 @@
-"""The files of a log: their names, the segments that they form, and queries for logs.
+"""The files of a log: their names, the segments that they form, and queries that select logs.
 
-For tiered storage, the layout matches Kafka's own `LocalTieredStorage`. Other implementations name
-and transform files as they like.
+For tiered storage, the layout is that of Kafka's own `LocalTieredStorage`. Other implementations
+name and transform files in their own ways.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _READ_AHEAD: Final = 1 << 16
 def open_file(source: InputFile) -> Iterator[LogFile]:
     """Open a file for random access, with the length that it had when it was listed.
 
-    Raises `StorageError` if the file no longer exists, or was replaced.
+    Raises `StorageError` if the file no longer exists or has been replaced.
     """
     if scheme_of(source.url):
         store = io.BufferedReader(_StoreFile(source), _FETCHED)
         yield LogFile(Path(source.name), store, source.size)
         return
-    # Opening the source checks that the file is still the listed file.
+    # Opening the source checks that the file is still the one that was listed.
     source.open().close()
     with local_path(source.url).open("rb", buffering=_READ_AHEAD) as file:
         yield LogFile(Path(source.url), file, source.size)
@@ -85,7 +85,7 @@ LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX, SNAPSHOT = (
 )
 """The kinds of files, given by the extensions of their names."""
 DELETED, CLEANED, SWAP = "deleted", "cleaned", "swap"
-"""A second extension, in the name of a file that a broker is about to delete or to add."""
+"""A second extension in the name of a file that a broker is about to delete or add."""
 
 _UUID: Final = "[A-Za-z0-9_-]{22}"
 _FILE: Final = re.compile(
@@ -95,12 +95,12 @@ _FILE: Final = re.compile(
 _DIRECTORY: Final = re.compile(r"(.+)-([0-9]{1,10})")
 _TIERED_DIRECTORY: Final = re.compile(rf"(.+)-([0-9]{{1,10}})-{_UUID}")
 # A broker deletes files of the first kind and ignores files of the second kind. A file of the third
-# kind was not copied completely.
+# kind has not been copied completely.
 _SET_ASIDE: Final = re.compile(r".+\.[0-9a-f]{32}-(?:delete|stray|future)")
 
 
 class FileName(NamedTuple):
-    """The parts of a file's name. ``segment`` distinguishes files of the same offset in a tier."""
+    """The parts of a file name. ``segment`` distinguishes files of the same offset in a tier."""
 
     base_offset: int
     segment: str
@@ -119,7 +119,7 @@ class Partition(NamedTuple):
 
 
 def parse_file(name: str) -> FileName | None:
-    """Return the parts of a file's name, or None if the file is not part of a log.
+    """Return the parts of a file's name, or None if the file does not belong to a log.
 
     >>> parse_file("00000000000000000042.log.swap")
     FileName(base_offset=42, segment='', kind='log', state='swap')
@@ -131,11 +131,11 @@ def parse_file(name: str) -> FileName | None:
 
 
 LOG_NAMES: Final = "has the name of a log segment"
-"""A description of a log's file names, for error messages."""
+"""A description of the file names in a log, for error messages."""
 
 
 def is_log_file(name: str) -> bool:
-    """Return whether a file, according to its name, is a log segment or belongs to a segment."""
+    """Return whether a file, judging by its name, is a log segment or belongs to one."""
     return parse_file(name) is not None
 
 
@@ -149,7 +149,7 @@ def is_set_aside(directory: str) -> bool:
 
 
 def parse_directory(name: str, *, is_tiered: bool) -> Partition | None:
-    """Return the partition in the name of a directory, or None for any other name.
+    """Return the partition that the name of a directory states, or None for any other name.
 
     >>> parse_directory("clicks-eu-12", is_tiered=False)
     Partition(topic='clicks-eu', partition=12)
@@ -164,7 +164,7 @@ def parse_directory(name: str, *, is_tiered: bool) -> Partition | None:
 
 @dataclass(frozen=True, slots=True)
 class LogSegment:
-    """A segment with its indexes. Offsets of ``below`` or more belong to another segment."""
+    """A segment and its indexes. Offsets from ``below`` on belong to another segment."""
 
     base_offset: int
     log: InputFile
@@ -177,12 +177,12 @@ class LogSegment:
 Isolation = Literal["read_uncommitted", "read_committed"]
 Replicas = Literal["longest", "all"]
 PIECE_BYTES: Final = 128 << 20
-"""The default number of bytes for one task, as in Spark's own file sources."""
+"""The default number of bytes per task, the same as in Spark's own file sources."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The lowest and the highest allowed number, both inclusive."""
+    """The lowest and highest allowed numbers, both inclusive."""
 
     low: int = INT64_MIN
     high: int = INT64_MAX
@@ -197,7 +197,7 @@ class Bounds:
 
     @property
     def ends(self) -> tuple[int | None, int | None]:
-        """Both ends. None means no limit."""
+        """Both ends. None means that there is no limit."""
         low = None if self.low == INT64_MIN else self.low
         return low, None if self.high == INT64_MAX else self.high
 
@@ -216,8 +216,10 @@ class LogQuery:
         starting: the first offset by partition. Other partitions start where their logs start.
         ending: the offset after the last offset, by partition. Other partitions end where their
             logs end.
-        starting_timestamp: each partition begins at its first record at or after this time, in ms.
-        ending_timestamp: each partition ends before its first record at or after this time, in ms.
+        starting_timestamp: each partition is read from its first record at or after this time, in
+            ms.
+        ending_timestamp: each partition is read up to, but not including, its first record at or
+            after this time, in ms.
         offsets: only records with these offsets.
         timestamps: only records with these timestamps, in ms.
         isolation: "read_committed" leaves out records of aborted and of open transactions.
@@ -234,7 +236,7 @@ class LogQuery:
             ``ending_timestamp``.
         needs_start: whether a partition without a record as late as its starting timestamp raises
             `ArgumentError`. Otherwise no records of the partition are read.
-        least_tasks: tasks are made smaller until there are about this many tasks.
+        least_tasks: tasks are made smaller until there are about this many.
     """
 
     topics: Collection[str] | None = None

@@ -1,8 +1,8 @@
 """Logs that grow: find the offsets to read next, and records that were deleted unread.
 
-Progress is stored as the next offset, as in a consumer. The file that contains the offset is
-therefore irrelevant: the segment may have grown, there may be new segments, or compaction may have
-merged several segments.
+Progress is stored as the next offset, as it is for a consumer. It therefore does not matter which
+file contains the offset: the segment may have grown, there may be new segments, or compaction may
+have merged several segments.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class LogExtent(NamedTuple):
 class LogFollower:
     """Read the logs in some paths repeatedly, while they grow and new logs appear.
 
-    ``query`` defines the beginning of each log. The query has no ends, and selects one replica of
-    each partition. With ``fails_on_loss``, a log that has lost the next records raises
-    `CaptureError`. Otherwise the rest of the log is read.
+    ``query`` determines where each log begins. It contains no ends, and selects one replica
+    of each partition. With ``fails_on_loss``, a log that has lost the records to be read
+    next raises `CaptureError`. Otherwise the rest of the log is read.
     """
 
     def __init__(
@@ -50,13 +50,13 @@ class LogFollower:
         self._query = query
         self._fails_on_loss = fails_on_loss
         self.ends: Offsets | None = None
-        """The ends of the logs at the last call of `latest`, or None before the first call."""
+        """The ends of the logs at the last call to `latest`, or None before the first call."""
 
     def first(self, *, latest: bool | Collection[Partition] = False) -> Offsets:
         """Return the first offsets: the query's, each log's first, or each log's end (``latest``).
 
         ``latest`` can also be a set of partitions that begin at their ends. If a log has no record
-        that is as late as the query requires, only future records are read.
+        as late as the query requires, only future records are read.
         """
         offsets = {}
         for log in find_logs(self._paths, self._query):
@@ -76,8 +76,8 @@ class LogFollower:
     ) -> Offsets:
         """Return the offsets at which to stop, with at most ``most`` records after ``start``.
 
-        A log that is not in ``start`` is new, and is read from its first offset. With ``until``,
-        the result does not exceed these offsets, and other logs are left out.
+        A log that is not in ``start`` is new and is read from its first offset. With ``until``, the
+        result does not exceed these offsets, and all other logs are left out.
         """
         ends = dict(start)
         begin = dict(start)
@@ -138,7 +138,7 @@ def _loss(reason: str) -> CaptureError:
 
 
 def limit_offsets(begin: Mapping[Partition, int], end: Offsets, most: int) -> Offsets:
-    """Return offsets between two limits, with ``most`` records in all, divided proportionally."""
+    """Return offsets between two limits, with ``most`` records in all, divided in proportion."""
     sizes = {partition: last - begin[partition] for partition, last in end.items()}
     total = sum(sizes.values())
     if total <= most:
@@ -171,7 +171,7 @@ class LogResumption:
 
 
 def resume_log(log: Replica, first: int | None, piece_bytes: int) -> LogResumption:
-    """Return the part of a log that begins at an offset, up to its last complete batch."""
+    """Return the part of a log from an offset up to the log's last complete batch."""
     last = log.segments[-1]
     end = whole_end(last)
     waiting = last.log.size - end.position
@@ -186,7 +186,7 @@ def _pieces(log: Replica, first: int | None, end: LogEnd, piece_bytes: int) -> I
     starting, starts = first, {}
     if first is not None and all(segment.base_offset != first for segment in log.segments):
         # The headers determine this exactly. An index may skip damaged bytes before the first new
-        # batch, and damaged bytes before the last old batch were already reported.
+        # batch, and damaged bytes before the last old batch have already been reported.
         starting = first - 1
         older = [segment for segment in log.segments if segment.base_offset < first]
         starts = {segment.log.url: end_before(segment, first) for segment in older[-1:]}

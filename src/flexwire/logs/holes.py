@@ -1,9 +1,9 @@
-"""Offsets without a record: they prove that records were removed from a log.
+"""Offsets without a record, which prove that records were removed from a log.
 
-A leader assigns the next offset to each record. A log without a gap therefore contains every record
+A leader assigns the next offset to each record. A log without gaps therefore contains every record
 that was ever written to it. Compaction leaves gaps between and within batches, and deletion leaves
-a gap at the start. `cleaner-offset-checkpoint` proves less: it shows how far this broker compacted,
-but the log may be a copy from another broker that compacted further.
+a gap at the start. `cleaner-offset-checkpoint` proves less: it shows how far this broker has
+compacted, but the log may be a copy from another broker that compacted further.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class PieceOffsets(NamedTuple):
-    """The offsets in a piece of a log, from ``first`` up to ``end``, and the holes in between.
+    """The offsets in a piece of a log, from ``first`` up to ``end``, and the holes among them.
 
     The holes lie between ``first_hole``, the lowest offset that may be missing, and ``holes_end``,
-    the offset after the last missing offset. Both are None if nothing is missing.
+    the offset after the last missing offset. If nothing is missing, both are None.
     """
 
     first: int
@@ -38,9 +38,9 @@ class PieceOffsets(NamedTuple):
 
 
 class Holes(NamedTuple):
-    """The holes of a log. The log is complete below ``first`` and at or above ``end``.
+    """The holes in a log. The log is complete below ``first`` and at or above ``end``.
 
-    ``log_end`` is the offset after the log's last record. A log without holes has ``end`` 0.
+    ``log_end`` is the offset after the log's last record. For a log without holes, ``end`` is 0.
     """
 
     first: int
@@ -56,7 +56,7 @@ def offsets_of(piece: LogPiece) -> PieceOffsets | None:
 
 
 def holes_of(log: Replica, pieces: Iterable[PieceOffsets]) -> Holes:
-    """Return the holes of a log, from the offsets of its pieces in any order."""
+    """Return the holes in a log, given the offsets of its pieces in any order."""
     firsts, ends, expected = [], [0], 0
     last = PieceOffsets(log.segments[-1].base_offset, log.segments[-1].base_offset)
     for offsets in [*sorted(pieces, key=lambda piece: piece.first), last]:
@@ -86,7 +86,7 @@ class _OffsetListener:
         rows = headers.last_offsets >= self._low
         if not rows.any():
             return
-        # Offsets before the start of the log were deleted.
+        # Offsets before the start of the log have been deleted.
         bases = np.maximum(headers.base_offsets[rows], self._low)
         ends, counts = headers.last_offsets[rows] + 1, headers.counts[rows]
         expected = bases[0] if self.held is None else self.held.end

@@ -1,8 +1,8 @@
-"""The leader and the ISR of each partition, read from the log of the cluster's metadata.
+"""The leader and the ISR of each partition, read from the cluster's metadata log.
 
-Only the final state is needed, and only if there are several replicas of a partition. Records are
-therefore read one by one here, without Spark. `answers/state/cluster_partitions.py` computes the
-partitions at any moment.
+Only the final state is needed, and only for partitions with several replicas. Records are therefore
+read one at a time here, without Spark. `answers/state/cluster_partitions.py` computes the
+partitions at any point in time.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ MADE, CHANGE, NAMED, REMOVED, BEGIN, END, ABORT = (
     "EndTransactionRecord",
     "AbortTransactionRecord",
 )
-# In a change, this value means that the leader does not change. A new leader raises the epoch
+# In a change, this value means that the leader stays the same. A new leader raises the epoch
 # (`PartitionRegistration`).
 _SAME_LEADER: Final = -2
-# A frame begins with its version and its api key. Each of the two takes one byte in the records of
-# `_READS`.
+# A frame begins with its version and its api key. In the records of `_READS`, each of them takes
+# one byte.
 _API_KEY_AT: Final = 1
 
 
 class Leadership(NamedTuple):
-    """The leader of a partition (-1 if there is none), its epoch, and the replicas in the ISR."""
+    """The leader of a partition (-1 if it has none), its epoch, and the replicas in the ISR."""
 
     leader: int
     epoch: int
@@ -64,7 +64,7 @@ class Leaderships:
         }
 
     def read(self, files: Iterable[InputFile], start: int = 0) -> None:
-        """Read the records of files, from an offset to the first damaged or unknown record."""
+        """Read the records in files, from an offset to the first damaged or unknown record."""
         read = _api_keys()
         for offset, value in _values(files):
             if offset < start or len(value) <= _API_KEY_AT or value[_API_KEY_AT] not in read:

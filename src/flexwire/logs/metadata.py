@@ -1,15 +1,15 @@
-"""The log of the cluster's metadata and its snapshots: their files, and the offsets they cover.
+"""The cluster's metadata log and its snapshots: their files, and the offsets that they cover.
 
-The name of a snapshot's file contains two numbers: the offset of the state, and the epoch of the
-last record before that offset. Offsets inside the snapshot begin at 0.
+The file name of a snapshot contains two numbers: the offset of the state, and the epoch of the last
+record before that offset. Offsets within the snapshot begin at 0.
 
 Control records describe the quorum. A leader writes control records between the records of the
-state, and a snapshot repeats the last control records. Since kraft.version 1, records contain the
-voters. In earlier versions, the voters are in each controller's configuration, and the record at
-the beginning of a leader's epoch lists the voters' ids.
+state, and a snapshot repeats the last control records. Since kraft.version 1, records list the
+voters. In earlier versions, each controller's configuration lists the voters, and the record at the
+beginning of a leader's epoch lists their ids.
 
-The state at an offset is known if all records before that offset are present, starting after a
-snapshot or at offset 0.
+The state at an offset is known if all records before that offset are present, from a snapshot or
+from offset 0 on.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class SnapshotName(NamedTuple):
 class OffsetRun:
     """Records of the log from ``start`` up to ``end``, without a gap.
 
-    ``voters`` is the size of the quorum in the last record that contains it, and 0 if this record
-    cannot be read. ``later`` is the first batch with a timestamp after the requested time.
+    ``voters`` is the size of the quorum according to the last record that contains it, or 0 if that
+    record cannot be read. ``later`` is the first batch with a timestamp after the requested time.
     """
 
     start: int
@@ -87,7 +87,7 @@ class MetadataSnapshot:
 
 
 class StateBase(NamedTuple):
-    """The base of a state: a snapshot or offset 0, and the log from ``start`` to ``end``."""
+    """The basis of a state: a snapshot or offset 0, and the log from ``start`` to ``end``."""
 
     snapshot: SnapshotName | None
     start: int
@@ -130,7 +130,7 @@ class MetadataCoverage:
         return max(ends, default=offset)
 
     def base(self, offset: int, *, oldest: bool = False) -> StateBase:
-        """Return the newest (or oldest) base from which the state at ``offset`` can be built.
+        """Return the newest (or oldest) basis from which the state at ``offset`` can be built.
 
         Raises `CaptureError` if that state is unknown.
         """
@@ -159,7 +159,7 @@ class MetadataCoverage:
     def committed(self) -> int:
         """Return an offset below which all records of the log are certainly committed.
 
-        A snapshot contains only committed records. If a quorum has one voter, each record is
+        A snapshot contains only committed records. If a quorum has only one voter, each record is
         committed when it is written.
         """
         snapshots = [
@@ -199,7 +199,7 @@ _LEADER_CHANGE, _HEADER, _FOOTER, _VOTERS = (
 
 
 def parse_snapshot(name: str) -> SnapshotName | None:
-    """Return the offset and epoch in a file's name, or None if a broker would not load the file.
+    """Return the offset and epoch in a file name, or None if a broker would not load the file.
 
     A broker removes files that end in ``.deleted`` or ``.part``.
 
@@ -222,7 +222,7 @@ class MetadataFiles:
 
 
 def find_metadata(path: str | Path) -> MetadataFiles:
-    """Return the only directory of the metadata log that is ``path`` or below it.
+    """Return the only directory of the metadata log at or below ``path``.
 
     Raises `CaptureError` if there is no such directory or more than one, and `StorageError` if a
     path cannot be read.
@@ -259,10 +259,11 @@ def _is_wanted(name: str) -> bool:
 def survey(
     files: MetadataFiles, time: int | None = None
 ) -> tuple[list[OffsetRun], list[MetadataSnapshot]]:
-    """Return the runs and snapshots that exist, from headers and control records, in one pass.
+    """Return the existing runs and snapshots, from headers and control records, in one pass.
 
-    If a log ends with a partial batch or with zeros, the end is before these bytes, because a
-    broker removes them. With ``time`` in ms, each run has the position of its first later record.
+    If a log ends with a partial batch or with zeros, its end is before these bytes, because a
+    broker removes them. With ``time`` in ms, each run contains the position of its first later
+    record.
     """
     walked = _EpochRuns(time)
     for source in files.segments:
@@ -272,7 +273,7 @@ def survey(
 
 
 def newest_base(files: MetadataFiles) -> tuple[StateBase, int]:
-    """Return the snapshot and the records of the final state, and the epoch of the last record.
+    """Return the snapshot and the records of the final state, and the last record's epoch.
 
     Raises `CaptureError` if that state is unknown.
     """
@@ -291,7 +292,7 @@ def _epochs(source: InputFile) -> Iterator[int]:
 
 
 class _EpochRuns:
-    """The runs of a log, and the epoch of each of its offsets."""
+    """The runs of a log, and the epoch at each of its offsets."""
 
     def __init__(self, time: int | None) -> None:
         self._time = time
@@ -334,14 +335,14 @@ class _EpochRuns:
         self._run = OffsetRun(offset, offset)
 
     def epoch_at(self, offset: int) -> int | None:
-        """Return the epoch of a record, or None if the log lacks the record."""
+        """Return the epoch of a record, or None if the log does not contain the record."""
         if not any(run.start <= offset < run.end for run in self.runs()):
             return None
         return next(epoch for start, epoch in reversed(self.epochs) if start <= offset)
 
 
 def batch_headers(log: LogFile) -> Iterator[tuple[BatchPlace, int, int]]:
-    """Yield the batches of a file with their epochs and attributes, in order. Damage is skipped."""
+    """Yield the batches of a file in order, with their epochs and attributes. Damage is skipped."""
     position = 0
     while position < log.size:
         data = log.read(position, HEADER_SIZE)
@@ -374,7 +375,7 @@ def _voters(log: LogFile, place: BatchPlace) -> int | None:
 
 
 def controls_of(log: LogFile, place: BatchPlace) -> Sequence[ControlRecord]:
-    """Return the records of a control batch. Other batches have no control records."""
+    """Return the records in a control batch. Other batches contain no control records."""
     batch = read_batch(log, place)
     if not batch.is_control:
         return []
@@ -433,7 +434,7 @@ _NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 class VoterEndpoint(NamedTuple):
-    """A listener of a voter."""
+    """One listener of a voter."""
 
     name: str
     host: str
@@ -441,7 +442,7 @@ class VoterEndpoint(NamedTuple):
 
 
 class Voter(NamedTuple):
-    """A voter. If the source is the record of a leader's election, only the id is known."""
+    """A voter. If the voter comes from the record of a leader's election, only its id is known."""
 
     voter: int
     directory_id: str | None = None
@@ -451,7 +452,7 @@ class Voter(NamedTuple):
 
 
 class QuorumRecord(NamedTuple):
-    """The content of a control record (a version or voters), or why the content is unknown.
+    """The content of a control record (a version or voters), or the reason why it is unknown.
 
     ``timestamp`` is in ms.
     """
@@ -467,9 +468,9 @@ class QuorumRecord(NamedTuple):
 def quorum_records(
     source: InputFile, start: int = 0, end: int | None = None
 ) -> Iterator[QuorumRecord]:
-    """Yield the quorum records of a segment or snapshot between two offsets, in order.
+    """Yield the quorum records in a segment or snapshot between two offsets, in order.
 
-    A batch that extends beyond ``end`` is left out, because a batch is not divided.
+    A batch that extends beyond ``end`` is left out, because batches are not divided.
     """
     with open_file(source) as log:
         for place, _, attributes in batch_headers(log):
@@ -489,7 +490,7 @@ def quorum_records(
 
 
 def _said(offset: int, timestamp: int, control: ControlRecord) -> QuorumRecord | None:
-    """Return the content of a control record, or None if the record is not about the quorum."""
+    """Return the content of a control record, or None if it does not concern the quorum."""
     fields: dict[str, Any]
     fields = {} if control.message is None else control.message.to_json(control.version)
     if control.name is None:

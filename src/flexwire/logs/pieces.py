@@ -1,10 +1,10 @@
-"""Convert paths and a query to the pieces to read, with the aborted transactions.
+"""Convert paths and a query to the pieces to be read, and find the aborted transactions.
 
-A broker writes an index of aborted transactions next to each segment in which an aborted
-transaction ends. If a segment has other indexes but not this one, it has no aborted transactions.
-If a segment has no index at all, it was copied without its indexes. Its own control batches then
-show the aborted transactions. A transaction is open if it is open in the newest producer snapshot
-and no later batch ends it.
+Next to each segment in which an aborted transaction ends, a broker writes an index of aborted
+transactions. If a segment has other indexes but not this one, it contains no aborted transactions.
+If a segment has no index at all, it was copied without its indexes. In that case, its own control
+batches show the aborted transactions. A transaction is open if it is open in the newest producer
+snapshot and no later batch ends it.
 """
 
 from __future__ import annotations
@@ -66,18 +66,18 @@ class TransactionOutcome(IntEnum):
     """The outcome of the transaction to which a batch belongs."""
 
     NONE = 0
-    """The batch is in no transaction, or is the control batch that ends a transaction."""
+    """The batch belongs to no transaction, or is the control batch that ends one."""
     COMMITTED = 1
     ABORTED = 2
     OPEN = 3
     """The transaction had not ended at the end of the log."""
     UNKNOWN = 4
-    """An index, snapshot or control batch that is needed is damaged."""
+    """A required index, snapshot or control batch is damaged."""
 
 
 @dataclass(frozen=True)
 class Transactions:
-    """The outcomes of the transactions of a log.
+    """The outcomes of the transactions in a log.
 
     Attributes:
         aborted: the aborted transactions.
@@ -118,7 +118,7 @@ def transactions_if_sound(replica: Replica) -> Transactions:
 
 
 def transactions_of(replica: Replica) -> tuple[tuple[TransactionAbort, ...], int]:
-    """Return the aborted transactions, and the first offset that may be in an open transaction.
+    """Return the aborted transactions, and the first offset that may belong to an open one.
 
     Raises `CaptureError` if an index or a snapshot is damaged.
     """
@@ -146,7 +146,8 @@ def read_transactions(replica: Replica) -> Transactions:
     for index in replica.later_transactions:
         aborted.update(_indexed(index))
     if is_alone:
-        # All segments were read, starting with the first, so all aborted transactions are known.
+        # All segments have been read, starting with the first, so all aborted transactions are
+        # known.
         aborted.update(ends.aborted)
     return Transactions(tuple(sorted(aborted)), ends.open)
 
@@ -199,7 +200,7 @@ class _TransactionListener:
         self.aborted: list[TransactionAbort] = []
 
     def walk(self, replica: Replica, segment: LogSegment, offset: int) -> None:
-        """Process the batches of a segment, beginning at an offset."""
+        """Process the batches of a segment, starting at an offset."""
 
         def hear(at: int, headers: BatchHeaders) -> None:
             rows = headers.attributes & TRANSACTIONAL_MASK != 0
@@ -229,7 +230,7 @@ def _is_abort(source: InputFile, position: int) -> bool:
     with open_file(source) as log:
         try:
             records = read_batch(log, place_at(log, position)).records
-            # Compaction may have removed the record if no records of the transaction are left.
+            # If no records of the transaction are left, compaction may have removed the record.
             kinds = [decode_control_record(record.key, record.value).type for record in records]
             return kinds[:1] == [_ABORT]
         except (RecordError, DecodeError) as error:
@@ -245,8 +246,8 @@ _OPENING: Final = 1 << 20
 def plan(paths: Iterable[str | Path], query: LogQuery) -> list[list[LogPiece]]:
     """Return the pieces to read, grouped by task, in the order of the logs.
 
-    Raises `CaptureError` and `StorageError` for invalid files, and `ArgumentError` for offsets of a
-    partition that does not exist.
+    Raises `CaptureError` and `StorageError` for invalid files, and `ArgumentError` if offsets are
+    given for a partition that does not exist.
     """
     logs = find_logs(paths, query)
     there = {replica.partition for replica in logs}
@@ -344,7 +345,7 @@ def pieces_of(log: Replica, query: LogQuery) -> Iterator[LogPiece]:
 
 
 def between(log: Replica, query: LogQuery) -> Bounds:
-    """Return the range of offsets to read from a log."""
+    """Return the range of offsets to be read from a log."""
     low = query.starting.get(log.partition, INT64_MIN)
     bounds = Bounds(low=low)
     if log.partition in query.ending:
@@ -382,7 +383,7 @@ def _is_earlier(segment: LogSegment, timestamp: int) -> bool:
 
 
 def _ranges(segment: LogSegment, bounds: Bounds, size: int) -> Iterator[tuple[int, int]]:
-    """Return the byte ranges of a segment to read. Each range consists of complete batches."""
+    """Return the byte ranges of a segment to be read. Each range consists of complete batches."""
     start, stop = 0, segment.log.size
     is_bounded = bounds.low > segment.base_offset or bounds.ends[1] is not None
     if not is_bounded and stop <= size:

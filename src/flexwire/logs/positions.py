@@ -1,7 +1,7 @@
-"""Find an offset or a time in a segment, by its indexes and the headers of its batches.
+"""Find an offset or a time in a segment, using its indexes and its batches' headers.
 
-An index only suggests a position. An entry counts only if the header at that position agrees. If it
-does not agree, or if there is no index, headers are read from the start.
+An index only suggests a position. An entry is trusted only if the header at that position agrees.
+If it does not agree, or if there is no index, headers are read from the start.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _INDEX_PIECE: Final = 1 << 16
 
 
 class OffsetIndex(NamedTuple):
-    """The entries of an offset index: a batch's last offset, and the position of the batch."""
+    """The entries of an offset index: a batch's last offset, and the batch's position."""
 
     offsets: Words
     positions: Words
@@ -59,7 +59,7 @@ def time_index(segment: LogSegment) -> tuple[Words, Words] | None:
 
 
 def _entries(index: InputFile | None, layout: np.dtype[Any]) -> Words:
-    """Return the entries of an index before its zeros, without a partial entry at the end."""
+    """Return the entries of an index that precede its zeros, without a partial entry at the end."""
     if index is None:
         return np.empty(0, layout)
     pieces = []
@@ -70,8 +70,8 @@ def _entries(index: InputFile | None, layout: np.dtype[Any]) -> Words:
             piece = np.frombuffer(data[: len(data) - len(data) % layout.itemsize], layout)
             words = piece.view(np.uint8).reshape(len(piece), layout.itemsize)
             empty = np.flatnonzero(~words.any(axis=1))
-            # The first record of a log may have the timestamp 0, and its entry may then be all
-            # zeros.
+            # The first record of a log may have timestamp 0, and its entry may then consist of
+            # zeros only.
             end = next((int(entry) for entry in empty if at or entry), len(piece))
             pieces.append(piece[:end])
             if end < len(piece):
@@ -98,7 +98,7 @@ def start_of(segment: LogSegment, index: OffsetIndex, log: LogFile, offset: int)
 
 def stop_of(segment: LogSegment, index: OffsetIndex, log: LogFile, offset: int) -> int:
     """Return a position after which the segment has no record up to ``offset``."""
-    # The batch of the first later entry may begin before the offset, but the next batch cannot.
+    # The batch of the first later entry may begin before the offset, but the batch after it cannot.
     row = int(np.searchsorted(index.offsets, offset, side="right")) + 1
     if row >= len(index.offsets):
         return segment.log.size
@@ -111,8 +111,8 @@ def cuts(
 ) -> list[int]:
     """Return positions of batches that divide a range into pieces of about ``size`` bytes.
 
-    If no index can be trusted, headers are read, but only for files on this machine. A file in a
-    store is not divided in that case, because it would have to be downloaded completely.
+    If no index can be trusted, headers are read, but only in files on this machine. A file in a
+    store is then not divided, because it would have to be downloaded completely.
     """
     count = len(between) // size
     targets = [
@@ -139,7 +139,7 @@ def _walked_cuts(log: LogFile, between: range, targets: list[int]) -> list[int]:
     target = next(waiting, None)
     for place in walk(log, between.start):
         if target is None or isinstance(place, Damage):
-            # Batches after damaged bytes were found by a search. A piece does not begin there,
+            # Batches that follow damaged bytes were found by a search. No piece begins there,
             # because its reader would have to repeat the search.
             break
         if place.position >= target:
@@ -198,7 +198,7 @@ def end_before(segment: LogSegment, offset: int) -> int:
 
 
 def latest_time(segment: LogSegment) -> int | None:
-    """Return the highest timestamp of a segment, by its time index.
+    """Return the highest timestamp of a segment, according to its time index.
 
     The segment must not be the last segment of its log.
     """
@@ -207,7 +207,7 @@ def latest_time(segment: LogSegment) -> int | None:
 
 
 def first_as_late(segment: LogSegment, timestamp: int) -> int | None:
-    """Return the offset of the first record with ``timestamp`` or later, or None."""
+    """Return the offset of the first record at or after ``timestamp``, or None."""
     with open_file(segment.log) as log:
         start, times = 0, time_index(segment)
         if times is not None:

@@ -1,15 +1,15 @@
-"""The records of a piece of a log segment in columns, or counts and sums of these records.
+"""The records in a piece of a log segment as columns, or counts and sums of these records.
 
-A reader reads a few MiB at a time into one buffer, which is reused. Control batches are never
-records. Damaged bytes raise an error, or are reported in their place.
+A reader reads a few MiB at a time into a single buffer, which is reused. Control batches are never
+returned as records. Damaged bytes raise an error, or are reported in their place.
 
 The columns have the same order and types as in Spark's Kafka source. `RecordReader` returns most of
-them. This module adds the place in the file, the number of the timestamp type, and record headers
-in the form of that source: keys are strings, and the value is null for a record without headers.
+them. This module adds the place in the file, the number of the timestamp type, and the record
+headers in that source's form: keys are strings, and a record without headers has null.
 
-Moving a record through Spark costs many times more than decoding it. Queries that only count and
-add are therefore answered here. The sums are for one piece, and a caller that reads several pieces
-adds up the sums.
+Passing a record through Spark takes many times longer than decoding it. Queries that only count and
+add are therefore answered here. The sums cover one piece; a caller that reads several pieces adds
+them up.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     Skips = Callable[[BatchHeaders], Words]
 
 
-# The number of bytes that are read at once and returned in about one batch. With four times as many
-# bytes, every memory page would be new, and no data would still be in a cache when Spark sends the
-# batch.
+# The number of bytes that are read at once and returned in approximately one batch. With four times
+# as many bytes, every memory page would be new, and no data would still be in a cache when Spark
+# sends the batch.
 _ROOM: Final = 4 << 20
 
 
@@ -90,10 +90,10 @@ class LogPiece:
 
 
 class BatchDamage(NamedTuple):
-    """A place in a file that contains no valid record batch, and the reason.
+    """A place in a file that does not contain a valid record batch, and the reason.
 
-    ``is_torn`` marks bytes that a broker cuts off when it starts: an incomplete batch at the end,
-    or zeros that were allocated in advance.
+    ``is_torn`` marks bytes that a broker removes when it starts: an incomplete batch at the end, or
+    zeros that were allocated in advance.
     """
 
     position: int
@@ -110,15 +110,15 @@ def read_piece(
     of_transactions: bool = False,
     inflation: Inflation = INFLATION,
 ) -> Iterator[pa.RecordBatch | BatchDamage]:
-    """Yield the records of a piece, with columns of `RECORD_COLUMNS` and `BATCH_COLUMNS`.
+    """Yield the records of a piece, with columns from `RECORD_COLUMNS` and `BATCH_COLUMNS`.
 
     With ``sums``, most records are only counted in these sums (see `RecordReader.count_into`). With
-    ``of_transactions``, batches outside transactions are skipped after their header is read.
+    ``of_transactions``, batches outside transactions are skipped once their header has been read.
     ``inflation`` limits the decompressed size of each batch. A larger batch counts as damaged.
 
-    A torn end is `BatchDamage` in both modes. Other damage is `BatchDamage` in the mode
-    ``PERMISSIVE``, and a `CaptureError` otherwise. Raises `StorageError` if the file is not the
-    listed file.
+    In both modes, a torn end is yielded as `BatchDamage`. Other damage is yielded as `BatchDamage`
+    in the mode ``PERMISSIVE``, and raises `CaptureError` otherwise. Raises `StorageError` if the
+    file is not the one that was listed.
     """
     request = RecordSelection(
         tuple(columns),
@@ -134,8 +134,8 @@ def read_piece(
 def read_headers(piece: LogPiece, hear: Callable[[int, BatchHeaders], None]) -> None:
     """Read the headers of all batches in a piece, and skip damaged bytes.
 
-    ``hear`` is called with several headers at a time, and with the file position from which their
-    positions are counted.
+    ``hear`` is called with several headers at a time, and with the file position from which the
+    headers' positions are counted.
     """
 
     def skip_all(headers: BatchHeaders) -> Words:
@@ -150,7 +150,7 @@ def read_headers(piece: LogPiece, hear: Callable[[int, BatchHeaders], None]) -> 
 def read_control_records(
     piece: LogPiece, columns: Sequence[str], *, mode: Mode = "FAILFAST"
 ) -> Iterator[pa.RecordBatch | BatchDamage]:
-    """Yield only the control records of a piece, with the arguments of `read_piece`."""
+    """Yield only the control records in a piece; the arguments are those of `read_piece`."""
 
     def skip_others(headers: BatchHeaders) -> Words:
         skipped: Words = headers.attributes & CONTROL_MASK == 0
@@ -219,8 +219,8 @@ def in_aborted(
 ) -> Words:
     """Return which batches are in an aborted transaction of their producer.
 
-    ``aborted`` contains the transactions of each producer in order. The producer is -1 for a batch
-    outside transactions.
+    ``aborted`` contains each producer's transactions in order. For a batch outside transactions,
+    the producer is -1.
     """
     is_aborted: Words = np.zeros(len(producers), bool)
     for producer in np.unique(producers).tolist():
@@ -274,7 +274,7 @@ class _PieceReader:
 
     def _fill(self, file: BufferedReader) -> None:
         if self._used == len(self._room):
-            # The buffer is too small for even one batch.
+            # The buffer is too small to hold even one batch.
             grown = np.empty(min(2 * self._used, self._used + self._left), np.uint8)
             grown[: self._used] = self._room
             self._room = grown
@@ -333,7 +333,7 @@ class _PieceReader:
         self._used -= done
 
     def _is_zero(self, offset: int) -> bool:
-        """Return whether only zeros follow in the file, because no batch begins with zeros."""
+        """Return whether only zeros follow in the file; no batch begins with zeros."""
         rest = self._room[offset : self._used]
         if len(rest) < LENGTH_END or rest.any() or self._piece.stop < self._piece.log.size:
             return False
@@ -365,7 +365,7 @@ KAFKA_COLUMNS: Final = {
 """The columns of Spark's Kafka source. Record headers are present only if they are requested."""
 # Control batches contain no records for consumers.
 FACT_COLUMNS: Final = {name: kind for name, kind in BATCH_COLUMNS.items() if name != "is_control"}
-"""The columns of a record that describe its batch."""
+"""Columns of a record that describe its batch."""
 FILE, REPLICA, CORRUPT = "file", "replica", "_corrupt_record"
 LOG_COLUMNS: Final = {
     **KAFKA_COLUMNS,
@@ -375,22 +375,22 @@ LOG_COLUMNS: Final = {
     CORRUPT: pa.string(),
 }
 """All columns. ``_corrupt_record`` explains why some bytes are not a record batch. In such a row,
-the only other columns with values describe the place.
+only the columns that describe the place also have values.
 """
 
 _TIMESTAMP_TYPE = "timestampType"
 _LAST_ASCII: Final = 0x7F
-# The types of timestamps, by the lengths of their names.
+# The timestamp types, by the length of their names.
 _TYPE_NUMBERS = np.zeros(1 + max(map(len, TimestampType)), np.int32)
 _TYPE_NUMBERS[len(TimestampType.NO_TIMESTAMP_TYPE)] = -1
 _TYPE_NUMBERS[len(TimestampType.LOG_APPEND_TIME)] = 1
 _FROM = {_TIMESTAMP_TYPE: "timestamp_type"}
-# This small column is read if only the number of records is requested.
+# If only the number of records is requested, this small column is read.
 _LEAST = "magic"
 
 
 class LogRows:
-    """Build rows of a schema that contains some `LOG_COLUMNS` with their types, in any order."""
+    """Build rows for a schema that contains some `LOG_COLUMNS` with their types, in any order."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
@@ -401,7 +401,7 @@ class LogRows:
         self._repeated: dict[tuple[str, object], pa.Array] = {}
 
     def records(self, piece: LogPiece, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of records that were read."""
+        """Return the rows for records that were read."""
         place = place_of(piece)
         columns = [
             self._repeat(name, place[name], batch.num_rows)
@@ -424,7 +424,7 @@ class LogRows:
 
 
 def place_of(piece: LogPiece) -> dict[str, object]:
-    """Return the columns that have the same value in all rows of a piece."""
+    """Return the columns whose value is the same in all rows of a piece."""
     return {
         "topic": piece.partition.topic,
         "partition": piece.partition.partition,
@@ -435,7 +435,7 @@ def place_of(piece: LogPiece) -> dict[str, object]:
 
 
 def damaged_row(schema: pa.Schema, piece: LogPiece, damage: BatchDamage) -> pa.RecordBatch:
-    """Return a single row with the place of the damage and the reason."""
+    """Return a single row that contains the place of the damage and the reason."""
     where = f"{piece.log.name}, byte {damage.position}: {damage.reason}"
     place = {**place_of(piece), CORRUPT: where}
     columns = [pa.array([place.get(field.name)], field.type) for field in schema]
@@ -450,15 +450,15 @@ def _column(name: str, batch: pa.RecordBatch) -> pa.Array:
 
 
 def _type_numbers(types: pa.Array) -> pa.Array:
-    """Return the types of timestamps as the numbers of Kafka's Java code: -1 for none, 0, 1."""
-    # The names differ in length, and comparing lengths is many times faster.
+    """Return timestamp types as the numbers in Kafka's Java code: -1 for none, 0, 1."""
+    # The names have different lengths, and comparing lengths is many times faster.
     ends = np.frombuffer(types.buffers()[1], np.int32)[types.offset :][: len(types) + 1]
     numbers = _TYPE_NUMBERS[np.diff(ends)]
     return pa.Array.from_buffers(pa.int32(), len(types), [None, pa.py_buffer(numbers)])
 
 
 def _with_texts(headers: pa.Array) -> pa.Array:
-    """Return record headers with strings as keys, or null for a record without headers."""
+    """Return record headers with strings as keys, or null if a record has no headers."""
     offsets = headers.offsets
     numbers = offsets.to_numpy(zero_copy_only=True)
     items = headers.values
@@ -494,7 +494,7 @@ _OF_BATCH: Final = (
     "is_transactional",
 )
 GROUPS: Final = (*_OF_PLACE, *_SIZES, *_OF_BATCH)
-"""The columns by which records can be counted. Sizes are the sizes of keys or values, in bytes."""
+"""The columns by which records can be counted. Sizes are the sizes of keys or values in bytes."""
 SUM_COLUMNS: Final = {
     **{name: LOG_COLUMNS.get(name, pa.int32()) for name in GROUPS},
     RECORDS: pa.int64(),
@@ -504,12 +504,12 @@ SUM_COLUMNS: Final = {
 """All columns of sums."""
 
 
-# After this many rows, sums are returned.
+# After this many rows, the sums are returned.
 _MOST: Final = 1 << 16
 
 
 class LogSums:
-    """Count records by some `GROUPS`, and return the sums as rows of a schema."""
+    """Count records by some of the `GROUPS`, and return the sums as rows of a schema."""
 
     def __init__(self, schema: pa.Schema, groups: tuple[str, ...]) -> None:
         self.schema = schema
@@ -524,17 +524,17 @@ class LogSums:
         self.read = (*self._sizes.values(), *self._facts)
         """The columns to read."""
         self.counted = RecordSizeSums(self._keys)
-        """The counts of the kernels, for `read_piece`."""
+        """The kernels' counts, for `read_piece`."""
         self._counted: list[pa.Table] = []
         self._rows = 0
 
     @property
     def is_full(self) -> bool:
-        """True if the sums must be taken before more records are added."""
+        """True if the sums must be taken before any more records are added."""
         return self._rows > _MOST
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Count the records of a batch, or add the sums that a reader returned."""
+        """Count the records of a batch, or add the sums that a reader has returned."""
         if is_sums(batch):
             counted = pa.Table.from_batches([batch]).select([*self._keys, *self._sums, RECORDS])
         else:
@@ -553,7 +553,7 @@ class LogSums:
         return _renamed(counted, names)
 
     def take(self, piece: LogPiece) -> pa.RecordBatch:
-        """Return the sums of one piece, from everything that was added since the last call."""
+        """Return the sums for one piece, from everything that was added since the last call."""
         counted = self.counted.take()
         if counted.num_rows:
             self.add(counted)

@@ -1,4 +1,4 @@
-"""The log of a partition in one directory: the files that a broker would load at its start.
+"""The log of a partition in one directory: the files that a broker would load when it starts.
 
 A broker deletes files whose names end in ``.deleted`` or ``.cleaned``. Files whose names end in
 ``.swap`` replace the segments in their range, unless a ``.cleaned`` file has the same or a lower
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """The log of a partition in one directory: its segments in order, and producer snapshots.
+    """The log of a partition in one directory: its segments in order, and its producer snapshots.
 
-    ``later_transactions`` contains indexes of later segments, if the user gave only a part of a
-    log. The records before ``start`` were deleted.
+    ``later_transactions`` contains the indexes of later segments, if the user specified only a part
+    of a log. The records before ``start`` have been deleted.
     """
 
     partition: Partition
@@ -66,7 +66,7 @@ class Replica:
 
     @property
     def beside(self) -> str:
-        """The directory that contains this log and the other logs of the broker."""
+        """The directory that contains this log and the broker's other logs."""
         return self.directory.rstrip("/").rpartition("/")[0]
 
     def __str__(self) -> str:
@@ -74,14 +74,14 @@ class Replica:
 
 
 def replicas_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replica]:
-    """Return the logs among listed files that ``query`` selects, one for each directory."""
+    """Return the logs among the listed files that ``query`` selects, one for each directory."""
     directories: dict[str, Named] = defaultdict(dict)
     for source in sources:
         _add(directories, source)
     for directory, files in directories.items():
         if all(name.kind == LOG for name in files):
-            # The user gave single segments instead of their directory. The files next to these
-            # segments are needed too.
+            # The user specified single segments rather than their directory. The files next to
+            # these segments are also needed.
             beside: dict[str, Named] = defaultdict(dict)
             for source in list_files([directory], is_log_file, LOG_NAMES):
                 _add(beside, source)
@@ -97,9 +97,9 @@ def replicas_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replic
 
 
 def _started(replicas: list[Replica]) -> list[Replica]:
-    """Return the logs with their starts.
+    """Return the logs, with their start offsets.
 
-    Files of a tier have no start, and precede the files of a broker.
+    The files in a tier have no start offset, and precede the files of a broker.
     """
     brokers = {
         replica.directory.rpartition("/")[0] for replica in replicas if not replica.is_tiered
@@ -125,7 +125,7 @@ def _add(directories: dict[str, Named], source: InputFile) -> None:
 
 
 def _logs_in(directory: str, files: Named, query: LogQuery) -> Iterable[Replica]:
-    """Yield the log in a directory, if the query selects it. A tier uses other names for files."""
+    """Yield the log in a directory, if the query selects it. A tier names files differently."""
     for is_tiered in (False, True):
         mine = {name: source for name, source in files.items() if bool(name.segment) is is_tiered}
         if not any(name.kind == LOG for name in mine):

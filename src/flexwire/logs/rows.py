@@ -1,4 +1,4 @@
-"""The rows of pieces of logs: records, or sums of records."""
+"""The rows for pieces of logs: records, or sums of records."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _LOGGER = logging.getLogger("flexwire")
 class RowOptions:
     """The options for making rows from logs.
 
-    ``groups`` are the columns by which records are counted. Without groups, the rows are records.
-    ``mode`` decides what happens for damaged bytes: "PERMISSIVE" makes a row, "FAILFAST" raises an
-    error. Damaged bytes that a broker would also remove are only logged. ``tells_torn`` is true if
-    a batch that is cut off at the end of a log is logged too.
+    ``groups`` contains the columns by which records are counted. Without groups, each row is a
+    record. ``mode`` determines what happens with damaged bytes: "PERMISSIVE" creates a row,
+    "FAILFAST" raises an error. Damaged bytes that a broker would also remove are only logged.
+    ``tells_torn`` is true if a batch that is cut off at the end of a log is also logged.
     """
 
     mode: Mode = "FAILFAST"
@@ -39,7 +39,7 @@ class RowOptions:
 def read_rows(
     pieces: Iterable[LogPiece], schema: pa.Schema, options: RowOptions
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of pieces with the columns of a schema, as `flexwire.logs.records` does."""
+    """Yield the rows for pieces, with the columns of a schema, as `flexwire.logs.records` does."""
     rows, sums = LogRows(schema), None
     if options.groups:
         sums = LogSums(schema, options.groups)

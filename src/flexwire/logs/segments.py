@@ -1,12 +1,12 @@
 """Log segments and the files next to them: indexes, producer snapshots and checkpoints.
 
-A KRaft snapshot has the layout of a segment. Only one batch at a time is in memory.
+A KRaft snapshot has the same layout as a segment. Only one batch at a time is held in memory.
 
 Offset and time indexes are allocated at full size and filled from the start, so the entries end at
 the first zeros.
 
 Transaction indexes and producer snapshots are binary, and the catalog contains their messages. A
-checkpoint is text.
+checkpoint is a text file.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 _READ_AHEAD = 1024 * 1024
 _SUFFIX = re.compile(r"\.(deleted|cleaned|swap)$")
-# The length and the magic number are enough to recognize that no batch begins here.
+# The length and the magic value are enough to recognize that no batch begins here.
 _LEAST_HEADER = MAGIC_AT + 1
 
 
 class Damage(NamedTuple):
-    """Bytes of a file that are not in the expected format.
+    """Bytes in a file that are not in the expected format.
 
-    The ``size`` damaged bytes begin at ``position``. Reading continued after these bytes.
+    ``size`` damaged bytes begin at ``position``. Reading continued after these bytes.
     """
 
     position: int
@@ -53,10 +53,10 @@ class Damage(NamedTuple):
 
 
 class BatchPlace(NamedTuple):
-    """The position of a batch in its file, and the facts in its header.
+    """The position of a batch in its file, and the facts in the batch's header.
 
-    A wrapper message (magic 0 and 1) contains only its last offset, so ``base_offset`` is the last
-    offset too. For magic 0, ``max_timestamp`` is -1.
+    A wrapper message (magic 0 and 1) contains only its last offset, so ``base_offset`` is also the
+    last offset. For magic 0, ``max_timestamp`` is -1.
     """
 
     position: int
@@ -80,9 +80,9 @@ class LogFile:
         self._file = file
 
     def read(self, position: int, size: int) -> bytes:
-        """Return ``size`` bytes, or fewer at the end of the file. Raises `CaptureError`."""
+        """Return ``size`` bytes, or fewer if the file ends. Raises `CaptureError`."""
         try:
-            # A seek within the buffered bytes takes no time.
+            # A seek within the buffered bytes costs no time.
             self._file.seek(position)
             return self._file.read(max(0, min(size, self.size - position)))
         except OSError as error:
@@ -91,7 +91,7 @@ class LogFile:
             ) from error
 
     def is_zero(self, position: int) -> bool:
-        """Return whether the rest of the file, starting at ``position``, contains only zeros."""
+        """Return whether only zeros follow in the file from ``position`` on."""
         while position < self.size:
             piece = self.read(position, _READ_AHEAD)
             if not piece or piece.count(0) != len(piece):
@@ -112,7 +112,7 @@ def open_log(path: Path) -> Iterator[LogFile]:
 
 
 def base_offset_of(path: Path) -> int | None:
-    """Return the base offset in the name of a segment's file, or None for any other name.
+    """Return the base offset in the name of a segment file, or None for any other name.
 
     >>> from pathlib import Path
     >>> base_offset_of(Path("orders-0/00000000000000000042.log.deleted"))
@@ -123,15 +123,15 @@ def base_offset_of(path: Path) -> int | None:
 
 
 def plain_name(path: Path) -> str:
-    """Return a file's name without the extension of files that are about to be added or deleted."""
+    """Return a file's name without the extension that marks files about to be added or deleted."""
     return _SUFFIX.sub("", path.name)
 
 
 def walk(log: LogFile, position: int = 0) -> Iterator[BatchPlace | Damage]:
     """Yield every batch at or after ``position``, from its header. Records and CRCs are not read.
 
-    After damaged bytes, the search continues at the next complete batch of magic 2 with a correct
-    CRC. A partial batch, or zeros, at the end of the file count as damaged too.
+    After damaged bytes, the search continues at the next complete batch of magic 2 that has a
+    correct CRC. A partial batch or zeros at the end of the file also count as damaged.
     """
     search = BatchSearch(log)
     while position < log.size:
@@ -153,12 +153,12 @@ def walk(log: LogFile, position: int = 0) -> Iterator[BatchPlace | Damage]:
 def place_at(log: LogFile, position: int) -> BatchPlace:
     """Read the header of the batch at ``position``.
 
-    Raises `RecordError` if no batch begins there, or if the file does not contain the whole batch.
+    Raises `RecordError` if no batch begins there, or if the file does not contain all of it.
     """
     data = log.read(position, HEADER_SIZE)
     try:
         batches = decode_batches(data[:_LEAST_HEADER])
-        # The data ends before the batch ends, so this returns the size or explains the problem.
+        # The data ends before the batch does, so this returns the size or explains the problem.
         next(batches, None)
     except RecordError as error:
         raise RecordError(error.reason, offset=position) from None
@@ -185,7 +185,7 @@ def place_at(log: LogFile, position: int) -> BatchPlace:
 def read_batch(
     log: LogFile, place: BatchPlace, *, check_crc: bool = True, max_inflated: int = MAX_INFLATED
 ) -> RecordBatch:
-    """Read a complete batch. The records may decompress to at most ``max_inflated`` bytes.
+    """Read a complete batch. Decompressed, the records may have at most ``max_inflated`` bytes.
 
     Raises `RecordError` with the position in the file.
     """
@@ -266,7 +266,7 @@ def read_time_index(
 ) -> Iterator[TimeEntry | Damage]:
     """Read the entries of a time index. Timestamps must ascend, and offsets must not descend.
 
-    If ``log`` is given, the batch whose last offset is the entry's offset must have the entry's
+    If ``log`` is given, the batch whose last offset equals the entry's offset must have the entry's
     timestamp as its highest timestamp. An entry whose offset descends is not compared, because the
     log is read only once.
     """
@@ -326,8 +326,8 @@ def _entries(
         if not any(data):
             if index.is_zero(at):
                 return
-            # The first record of a log may have the timestamp 0, and its entry may then be all
-            # zeros.
+            # The first record of a log may have timestamp 0, and its entry may then consist of
+            # zeros only.
             if at:
                 yield Damage(at, index.size - at, "an entry of zeros, but other bytes follow")
                 return
@@ -346,15 +346,15 @@ def _descent(what: str, last: int, number: int, *, is_strict: bool) -> Iterator[
 MAX_STATE_BYTES = 64 * 1024 * 1024
 """The largest accepted size of a producer snapshot or checkpoint.
 
-These files are read completely.
+These files are read as a whole.
 """
 
 _INT16_SIZE = 2
 _ABORTED_TXN = "AbortedTxn"
-# The entry consists of a version and four numbers of 8 bytes.
+# The entry consists of a version and four 8-byte numbers.
 _ABORTED_TXN_SIZE = 34
 _PRODUCER_SNAPSHOT = "ProducerSnapshot"
-# The CRC covers all bytes after the version and the CRC.
+# The CRC covers all bytes that follow the version and the CRC.
 _CRC_START = 6
 _CHECKPOINT_VERSION = 0
 
@@ -364,7 +364,7 @@ StateEntry: TypeAlias = dict[str, Any]
 
 
 def read_transaction_index(index: LogFile) -> Iterator[StateEntry | Damage]:
-    """Read the aborted transactions of a segment. Their last offsets must ascend."""
+    """Read the aborted transactions of a segment. Their last offsets must be in ascending order."""
     whole = index.size - index.size % _ABORTED_TXN_SIZE
     last_offset = -1
     for at in range(0, whole, _ABORTED_TXN_SIZE):
@@ -373,8 +373,7 @@ def read_transaction_index(index: LogFile) -> Iterator[StateEntry | Damage]:
         try:
             fields = message(_ABORTED_TXN).decode(data[_INT16_SIZE:], version).to_json(version)
         except (DecodeError, UnknownMessageError) as error:
-            # An entry of a later version may have another size, so it is impossible to find the
-            # next entry.
+            # An entry of a later version may have another size, so the next entry cannot be found.
             yield Damage(at, index.size - at, str(error))
             return
         yield {"version": version, **fields}
@@ -423,9 +422,9 @@ def is_checkpoint(path: Path) -> bool:
 def read_checkpoint(checkpoint: LogFile) -> Iterator[StateEntry | Damage]:
     """Read a checkpoint: its version, the number of entries, and one entry per line.
 
-    A broker creates an empty file, and writes entries later. An empty file, or a file that ends
-    after its version, therefore has no entries (see Kafka's `CheckpointFile`). The position of
-    damage is a line number. In leader epoch checkpoints, both columns must ascend. Raises
+    A broker creates the file empty, and writes entries later. A file that is empty or ends after
+    its version therefore contains no entries (see Kafka's `CheckpointFile`). For damage, the
+    position is a line number. In leader epoch checkpoints, both columns must ascend. Raises
     `CaptureError`.
     """
     by_epoch = plain_name(checkpoint.path) == _EPOCHS_NAME

@@ -4,16 +4,16 @@
 paths ─▶ read_capture, read_kafka_log ─▶ pyarrow.RecordBatchReader ─▶ DuckDB, pandas, Parquet
       └▶ scan_capture, scan_kafka_log ─▶ polars.LazyFrame
 ```
-One process reads one batch after another, so the input may be larger than memory. The columns are
-those of Spark's data sources `kafka-capture` and `kafka-log`.
+A single process reads one batch after another, so the input may be larger than memory. The columns
+are those of Spark's data sources `kafka-capture` and `kafka-log`.
 
-Laws of this package:
+The laws of this package:
 
-- **Rows are those of Spark's data sources**, so a query can be moved to Spark when one machine is
-  not enough. `tests/scan/test_captures.py`, `tests/scan/test_logs.py`
+- **The rows are those of Spark's data sources**, so a query can be moved to Spark when one machine
+  is not enough. `tests/scan/test_captures.py`, `tests/scan/test_logs.py`
 - **A reader holds only a few batches at a time**, whatever it reads. `tests/scan/test_captures.py`
 - **Only data that Polars does not need is left out**: columns that were not requested, and rows
-  after the last requested row. Polars itself applies every filter. `tests/scan/test_frames.py`
+  after the last requested one. Polars itself applies every filter. `tests/scan/test_frames.py`
 """
 
 from __future__ import annotations

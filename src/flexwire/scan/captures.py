@@ -64,7 +64,7 @@ class CaptureScan:
             packets.
         topics: for "records", only records of these topics.
         since, until: only frames whose last byte was captured at or after ``since``, and before
-            ``until``. A time without a zone is in UTC. These options do not apply to connections
+            ``until``. Times without a zone are in UTC. These options do not apply to connections
             and packets.
         brokers, ports: the addresses of brokers, such as "10.0.0.1:9092", and the ports of
             brokers.
@@ -116,7 +116,7 @@ class CaptureScan:
         return None if self.release is None else catalog().release(self.release)
 
     def request(self, paths: Iterable[str | Path]) -> AnalysisRequest:
-        """Return the input of a survey. Raises `CaptureError` for paths without a capture."""
+        """Return the input of a survey. Raises `CaptureError` if the paths contain no capture."""
         return AnalysisRequest(
             tuple(capture_sources(paths)),
             BrokerEnds.parse(self.ports, self.brokers),
@@ -166,12 +166,12 @@ def read_capture(
     """Return the rows of captures, batch by batch, with the given ``columns`` or with all.
 
     ``paths`` are files, directories, patterns and URLs. ``options`` are the attributes of
-    `CaptureScan`. All files are read twice. The first pass reads everything, because a later packet
-    may show what an earlier frame is. The second pass decodes the frames.
+    `CaptureScan`. Every file is read twice. The first pass reads everything, because a later packet
+    may reveal what an earlier frame is. The second pass decodes the frames.
 
-    Raises `CaptureError` for paths without a capture, and `ArgumentError` for a value that an
-    option does not accept. While rows are read, raises `CaptureError` for captures that cannot be
-    read, or that contain only a part of the traffic.
+    Raises `CaptureError` if the paths contain no capture, and `ArgumentError` for a value that an
+    option does not accept. While rows are being read, raises `CaptureError` for captures that
+    cannot be read, or that contain only a part of the traffic.
     """
     scan = CaptureScan(rows=rows, **options)
     schema = choose_columns(scan.schema, columns)
@@ -180,14 +180,14 @@ def read_capture(
 
 
 def to_paths(paths: str | Path | Iterable[str | Path]) -> list[str | Path]:
-    """Return one or several paths as a list."""
+    """Return one path, or several, as a list."""
     return [paths] if isinstance(paths, str | Path) else to_list(paths, "paths", "a list of paths")
 
 
 def capture_batches(
     scan: CaptureScan, request: AnalysisRequest, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a scan with the columns of a schema."""
+    """Yield the rows of a scan, with the columns of a schema."""
     with (
         tempfile.TemporaryDirectory(prefix="flexwire-") as directory,
         closing(_rows(scan, request, Path(directory))) as rows,
@@ -212,6 +212,6 @@ def _rows(scan: CaptureScan, request: AnalysisRequest, kept: Path) -> Generator[
             yield connection_rows(survey.connections[first : first + _BATCH_ROWS])
     else:
         for number in range(survey.ranges):
-            # Once a range is decoded, only the names of its files are still needed.
+            # Once a range has been decoded, only the names of its files are still needed.
             for _, rows in decode_range_rows(request, number, read_kept, scan.row_filter()):
                 yield rows

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def choose_columns(schema: pa.Schema, columns: Iterable[str] | None) -> pa.Schema:
     """Return the named columns in the given order, or all columns.
 
-    Raises `ArgumentError` for a name that the schema lacks.
+    Raises `ArgumentError` for a name that is not in the schema.
     """
     if columns is None:
         return schema

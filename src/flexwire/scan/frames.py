@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 def scan_capture(
     paths: str | Path | Iterable[str | Path], rows: CaptureRowKind = "frames", **options: Any
 ) -> pl.LazyFrame:
-    """Return the rows of captures as a lazy frame of Polars.
+    """Return the rows of captures as a lazy Polars frame.
 
-    Paths, ``rows`` and options are those of `flexwire.scan.read_capture`. Captures are read when
-    the frame is collected: only the columns that the query needs, and no more rows than it needs.
-    Raises the errors of that function, and `MissingExtraError` without Polars.
+    Paths, ``rows`` and options are the same as for `flexwire.scan.read_capture`. Captures are read
+    when the frame is collected: only the columns that the query needs, and no more rows than it
+    needs. Raises the errors of that function, and `MissingExtraError` if Polars is not installed.
     """
     scan = CaptureScan(rows=rows, **options)
     request = scan.request(to_paths(paths))
@@ -36,20 +36,20 @@ def scan_capture(
 
 
 def scan_kafka_log(paths: str | Path | Iterable[str | Path], **options: Any) -> pl.LazyFrame:
-    """Return the records of log segments as a lazy frame of Polars.
+    """Return the records in log segments as a lazy Polars frame.
 
-    Paths and options are those of `flexwire.scan.read_kafka_log`. Logs are read when the frame is
-    collected: only the columns that the query needs, and no more rows than it needs. Raises the
-    errors of that function, and `MissingExtraError` without Polars.
+    Paths and options are the same as for `flexwire.scan.read_kafka_log`. Logs are read when the
+    frame is collected: only the columns that the query needs, and no more rows than it needs.
+    Raises the errors of that function, and `MissingExtraError` if Polars is not installed.
     """
     scan, listed = LogScan(**options), to_paths(paths)
-    # A topic that does not exist raises an error here, before the frame is collected.
+    # For a topic that does not exist, an error is raised here, before the frame is collected.
     log_batches(scan, listed, scan.schema)
     return _lazy("scan_kafka_log", scan.schema, lambda schema: log_batches(scan, listed, schema))
 
 
 def _lazy(name: str, schema: pa.Schema, batches: Batches) -> pl.LazyFrame:
-    """Return the rows of ``batches`` for columns of a schema, as a lazy frame."""
+    """Return the rows of ``batches`` as a lazy frame with the columns of a schema."""
     with needed_by(f"flexwire.scan.{name}", "polars"):
         import polars as pl  # noqa: PLC0415 - an extra
         from polars.io.plugins import register_io_source  # noqa: PLC0415 - an extra

@@ -1,4 +1,4 @@
-"""Read records of log segments, without a broker and without Spark."""
+"""Read the records in log segments, without a broker and without Spark."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class LogScan:
     Attributes:
         topics: names of topics. Default: all topics, including internal ones.
         partitions: numbers of partitions. Default: all.
-        since, until: each partition begins at its first record at or after ``since``, and ends
-            before its first record at or after ``until``. A time without a zone is in UTC. Times
-            are compared in whole milliseconds.
+        since, until: each partition is read from its first record at or after ``since``, and up
+            to, but not including, its first record at or after ``until``. Times without a zone are
+            in UTC. Times are compared in whole milliseconds.
         isolation: "read_uncommitted", or "read_committed", which leaves out records of aborted and
             of open transactions.
         replicas: "longest", or "all", which adds the column ``replica``.
@@ -43,8 +43,8 @@ class LogScan:
         include_file: whether the column ``file`` is added.
         include_deleted: whether records before the log start offset are read, if files contain
             them.
-        mode: "FAILFAST" raises an error for damage. "PERMISSIVE" returns a row for the damage,
-            with the reason in ``_corrupt_record``.
+        mode: "FAILFAST" raises an error for damage. "PERMISSIVE" returns a row for the damage, with
+            the reason in ``_corrupt_record``.
     """
 
     topics: Iterable[str] | None = None
@@ -108,12 +108,12 @@ def read_kafka_log(
 ) -> pa.RecordBatchReader:
     """Return the records of log segments, batch by batch, with the given ``columns`` or with all.
 
-    ``paths`` are log directories of brokers, partition directories, segments, patterns and URLs.
-    ``options`` are the attributes of `LogScan`. Columns that are not requested are not built.
+    ``paths`` are brokers' log directories, partition directories, segments, patterns and URLs.
+    ``options`` are the attributes of `LogScan`. Columns that were not requested are not built.
 
-    Raises `CaptureError` for paths without a log, and `ArgumentError` for a missing topic or a
-    value that an option does not accept. While rows are read, raises `CaptureError` for damage, and
-    `StorageError`.
+    Raises `CaptureError` if the paths contain no log, and `ArgumentError` for a missing topic or
+    for a value that an option does not accept. While records are being read, raises `CaptureError`
+    for damage, and `StorageError`.
     """
     scan = LogScan(**options)
     schema = choose_columns(scan.schema, columns)
@@ -123,9 +123,9 @@ def read_kafka_log(
 def log_batches(
     scan: LogScan, paths: list[str | Path], schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a scan with the columns of a schema.
+    """Yield the records of a scan, with the columns of a schema.
 
-    Errors are those of `read_kafka_log`.
+    Raises the same errors as `read_kafka_log`.
     """
     query = scan.query()
     pieces = [*chain.from_iterable(plan(paths, query))]

@@ -413,7 +413,7 @@ class _TappedSide:
 
 
 def _are_frames(data: bytes, missing: int) -> bool:
-    """Return whether the data and the missing bytes after the data are complete frames."""
+    """Return whether the data and the missing bytes after it consist of complete frames."""
     position = 0
     while position + _LENGTH.size <= len(data):
         (length,) = _LENGTH.unpack_from(data, position)

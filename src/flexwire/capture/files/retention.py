@@ -17,7 +17,7 @@ log = logging.getLogger("flexwire.tap")
 
 @dataclass(frozen=True, slots=True)
 class KeepLimit:
-    """The part of a capture that is kept on disk: a number of bytes, a number of files, or both.
+    """The part of a capture that is kept on disk: a number of bytes, of files, or both.
 
     The file that is currently being written also counts. A frame larger than ``max_bytes`` is
     nevertheless written completely. Raises `ArgumentError` for invalid limits.

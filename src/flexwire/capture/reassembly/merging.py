@@ -85,7 +85,7 @@ class MergePosition(NamedTuple):
 
 
 class MergedReader:
-    """Return the segments of files by their clocks, chunk by chunk, and the notes of each file.
+    """Return the segments of files ordered by their clocks, chunk by chunk, and each file's notes.
 
     The ``waiting`` files are sorted by their clocks, and then by their names. With the files that
     are ``under_way``, this reader continues where another reader stopped. If ``rows`` is given,
@@ -347,7 +347,7 @@ class _MergedFile:
 
     @property
     def end(self) -> QueuedFile:
-        """The last segment of the chunk, in a form that can be compared with other files."""
+        """The last segment of the chunk, in a form that can be compared with other files' ends."""
         return QueuedFile(self._clock, self.name)
 
     @property

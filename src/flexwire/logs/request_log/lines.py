@@ -1,9 +1,9 @@
-"""The lines of request logs: plain, compressed with gzip, or in the JSON of containers.
+"""The lines of request logs: plain, gzip-compressed, or in the JSON that containers write.
 
-A plain file can be divided anywhere: a line belongs to the piece in which it begins. A reader also
-receives the lines after its piece, because two lines may describe one event and may be in different
-pieces. A file in envelopes is not divided, because one line may be spread over several envelopes. A
-file that was compressed with gzip is not divided either.
+A plain file can be divided anywhere: each line belongs to the piece in which it begins. A reader
+also receives the lines after its piece, because two lines that describe one event may be in
+different pieces. A file with envelopes is not divided, because one line may be spread over several
+envelopes. A gzip-compressed file is not divided either.
 
 Docker and CRI split long lines into parts, each in its own envelope. This module joins the parts
 again.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 LONGEST: Final = 16 << 20
-"""The longest line that is read, without its envelopes. A longer line is cut off."""
+"""The length of the longest line that is read, without its envelopes. A longer line is cut off."""
 
 _CRI: Final = re.compile(
     rb"(\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:\d\d)) (stdout|stderr) ([FP])[^ ]* "
@@ -48,11 +48,11 @@ _DECODER: Final = msgspec.json.Decoder(_DockerEnvelope)
 
 
 class Line(msgspec.Struct, gc=False):
-    """A line as the broker printed it, its place in the file, and the time in its envelope.
+    """A line as the broker printed it, with its place in the file and the time in its envelope.
 
-    ``is_cut`` is true if the line is longer than the limit. The object then contains only the
-    beginning of the line. ``is_next`` is true if the line belongs to the next piece, which counts
-    it. In this piece, the line only completes earlier lines.
+    ``is_cut`` is true if the line is longer than the limit. In that case, the object contains only
+    the beginning of the line. ``is_next`` is true if the line belongs to the next piece, which then
+    counts it. In this piece, it only completes earlier lines.
     """
 
     offset: int
@@ -63,7 +63,7 @@ class Line(msgspec.Struct, gc=False):
 
 
 def is_enveloped(line: bytes) -> bool:
-    """Return whether a line of a file is in an envelope.
+    """Return whether a line in a file is in an envelope.
 
     >>> is_enveloped(b'2026-11-22T20:00:00.1Z stdout F [2026-11-22 20:00:00,100] DEBUG ...')
     True
@@ -72,7 +72,7 @@ def is_enveloped(line: bytes) -> bool:
 
 
 def unwrap_lines(lines: Iterable[Line]) -> Iterator[Line]:
-    """Yield lines without their envelopes, and join their parts; yield other lines unchanged."""
+    """Yield lines without their envelopes, with their parts joined; yield other lines unchanged."""
     unwrapper = LineUnwrapper()
     for line in lines:
         whole = unwrapper.unwrap(line)
@@ -82,15 +82,15 @@ def unwrap_lines(lines: Iterable[Line]) -> Iterator[Line]:
 
 
 class LineUnwrapper:
-    """Remove the envelopes of lines, one after the other, and join the parts of lines."""
+    """Remove the envelopes of lines, one after another, and join the parts of lines."""
 
     def __init__(self) -> None:
-        # The parts of an unfinished line for each of the two streams. The key is true for the error
+        # The parts of an unfinished line in each of the two streams. The key is true for the error
         # stream.
         self._waiting: dict[bool, _LineParts] = {}
 
     def unwrap(self, line: Line) -> Line | None:
-        """Return a line without its envelope, or None until the last part of the line arrives."""
+        """Return a line without its envelope, or None until the line's last part has arrived."""
         part = _part(line)
         if part is None:
             return line
@@ -106,7 +106,7 @@ class LineUnwrapper:
         return None
 
     def finish(self) -> Iterator[Line]:
-        """Yield the lines whose last part did not arrive. These lines are marked as cut off."""
+        """Yield the lines whose last part did not arrive. They are marked as cut off."""
         for parts in sorted(self._waiting.values(), key=lambda parts: parts.first.offset):
             parts.is_cut = True
             yield parts.line()
@@ -157,20 +157,21 @@ def _part(line: Line) -> tuple[bytes | str, Line, bool] | None:
 GZIP_MAGIC: Final = b"\x1f\x8b"
 # The number of bytes that are read in one step.
 _BLOCK: Final = 1 << 20
-# The number of bytes of a gzip file that are read in one step. The remaining bytes are copied after
-# each gzip member, and members may be tiny.
+# The number of bytes that are read from a gzip file in one step. The remaining bytes are copied
+# after each gzip member, and members may be tiny.
 _PACKED: Final = 1 << 16
 _GZIP: Final = zlib.MAX_WBITS | 16
-# The approximate ratio by which a compressed log grows when it is decompressed.
+# The approximate factor by which a compressed log grows when it is decompressed.
 _INFLATION: Final = 15
 
 
 class RequestLogFile(NamedTuple):
     """A file, its number among all files, and the way to read it.
 
-    Only the lines between the offsets ``start`` and ``end`` are read, or up to the end of the file
-    if ``end`` is None. Offsets refer to the file's decompressed content. If ``waits_at`` is an
-    offset, the first line may complete the line at this offset, which was read before.
+    Only the lines between the offsets ``start`` and ``end`` are read; if ``end`` is None, all lines
+    up to the end of the file. Offsets are counted in the file's decompressed content. If
+    ``waits_at`` is an offset, the first line may complete the line at this offset, which has
+    already been read.
     """
 
     source: InputFile
@@ -184,7 +185,7 @@ class RequestLogFile(NamedTuple):
 
     @property
     def weight(self) -> int:
-        """The approximate size of the lines in bytes."""
+        """The approximate size of the lines, in bytes."""
         if self.end is not None:
             return self.end - self.start
         return self.source.size * (_INFLATION if self.is_gzipped else 1)
@@ -199,7 +200,7 @@ class RequestLogPiece(NamedTuple):
 
     @property
     def weight(self) -> int:
-        """The approximate size of the lines in bytes."""
+        """The approximate size of the lines, in bytes."""
         if self.stop is not None:
             return self.stop - self.start
         return self.file.start + self.file.weight - self.start
@@ -216,9 +217,9 @@ def pieces_of(files: Iterable[RequestLogFile], size: int) -> Iterator[RequestLog
 
 
 def read_lines(piece: RequestLogPiece) -> Iterator[Line]:
-    """Return the non-empty lines of a piece without envelopes, then lines that complete them.
+    """Return a piece's nonempty lines without envelopes, and then the lines that complete them.
 
-    Raises `StorageError` if the file cannot be read. A damaged gzip file ends with a line that was
+    Raises `StorageError` if the file cannot be read. A damaged gzip file ends with a line that is
     cut off.
     """
     lines = (line for line in _lines(piece) if line.text or line.is_cut or line.is_next)
@@ -245,7 +246,7 @@ def _lines(piece: RequestLogPiece) -> Iterator[Line]:
 class GzipReader:
     """Reads a gzip file up to its damage; Python's own reader loses the data before the damage.
 
-    If ``most`` is a number, it reads at most this many bytes.
+    If ``most`` is a number, at most this many bytes are read.
     """
 
     def __init__(self, raw: ByteReader, most: int | None = None) -> None:
@@ -254,12 +255,12 @@ class GzipReader:
         self._left = most
 
     def skip(self, size: int) -> None:
-        """Read and drop ``size`` bytes."""
+        """Read ``size`` bytes and discard them."""
         while size and (data := self.read(min(size, _BLOCK))):
             size -= len(data)
 
     def read(self, size: int, /) -> bytes:
-        """Return at most ``size`` bytes. Raises `EOFError` and `zlib.error` for damaged data."""
+        """Return at most ``size`` bytes. Raises `EOFError` or `zlib.error` for damaged data."""
         if self._left is not None:
             size = min(size, self._left)
             if not size:
@@ -285,7 +286,7 @@ class GzipReader:
                 return data
 
     def _next(self) -> bytes:
-        """Return the bytes after a complete gzip member, which may be another member."""
+        """Return the bytes that follow a complete gzip member, which may be another member."""
         rest = self._inflating.unused_data or self._raw.read(_PACKED)
         while rest and not rest.strip(b"\0"):
             rest = self._raw.read(_PACKED)
@@ -300,10 +301,10 @@ class ByteReader(Protocol):
 
 
 def split(file: ByteReader, at: int, start: int, stop: int | None) -> Iterator[Line]:
-    """Yield the lines that begin at ``start`` or later.
+    """Yield the lines that begin at or after ``start``.
 
     ``at`` is the file's current position. Lines at or after ``stop`` have ``is_next`` set. A line
-    of more than `LONGEST` bytes is cut off, and its remaining bytes are not stored.
+    longer than `LONGEST` bytes is cut off, and its remaining bytes are not stored.
     """
     # A line begins at the start of a file. Elsewhere, the first line begins after the first line
     # end.

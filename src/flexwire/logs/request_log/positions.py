@@ -1,19 +1,19 @@
-"""The position up to which each request log was read, so that a later analysis continues there.
+"""How far each request log has been read, so that a later analysis can continue there.
 
 A broker appends to its log and renames a full log, and other software may compress the log later.
-flexwire therefore identifies a log by its first bytes and not by its name. The lines of a log are
-read up to the last line end, and each line is read once:
+flexwire therefore identifies a log by its first bytes, not by its name. The lines of a log are read
+up to the last line end, and each line is read once:
 
 - If a file has the first bytes of a known log, and the same bytes before the position, its new
   lines are read.
-- If a file has the first bytes of a known log, but became shorter or changed before the position,
-  it is impossible to tell which of its lines are new. The file is left out, and a note reports
-  this.
-- Several files with the same log are copies. The longest copy is read.
+- If a file has the first bytes of a known log, but has become shorter or has changed before the
+  position, it is impossible to tell which of its lines are new. The file is left out, and a note
+  reports this.
+- Several files that contain the same log are copies. Only the longest copy is read.
 - Any other file is a new log.
 
-Short logs of different brokers may begin with the same bytes. A log with fewer than `HEAD` bytes is
-therefore searched for in its own directory first.
+Short logs from different brokers may begin with the same bytes. A log with fewer than `HEAD` bytes
+is therefore looked for in its own directory first.
 """
 
 from __future__ import annotations
@@ -41,32 +41,32 @@ if TYPE_CHECKING:
     from flexwire.storage.input_file import InputFile
 
 HEAD: Final = 16 << 10
-"""A log is identified by this many bytes at its beginning, or by all bytes if it has fewer."""
+"""A log is identified by its first bytes: this many or, if it has fewer, all of them."""
 MOST_FILES: Final = 1_000_000
 """Growing tables remember at most this many request logs."""
 FIRST_TIME: Final = 1 << 18
-"""The first time of a file is searched for in this many bytes, and in `_FIRST_LINES` lines."""
+"""The first time in a file is searched for in this many bytes, and in `_FIRST_LINES` lines."""
 _FIRST_LINES: Final = 10_000
-# Logs that have fewer bytes in common may still be different logs.
+# Logs that share fewer bytes than this may still be different logs.
 _LEAST_HEAD: Final = 256
-# Two files with this many bytes in common belong to the same log, wherever they are.
+# Two files that share this many bytes belong to the same log, wherever they are.
 _SURE_HEAD: Final = 4 << 10
 _CHECKED: Final = 4 << 10
 _STEP: Final = 1 << 16
 _BLOCK: Final = 1 << 20
-# A digest of this many first bytes is kept, so that a log is still recognized if it became shorter.
+# A digest of this many first bytes is kept, so that a log is recognized even if it becomes shorter.
 _SIZES: Final = (_LEAST_HEAD, 1 << 10, _SURE_HEAD, HEAD)
 
 _Digest = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
 
 
 class LogPosition(SavedRecord):
-    """A log and the position up to which it was read, in bytes of its decompressed content.
+    """A log, and how far it has been read, in bytes of its decompressed content.
 
-    ``heads`` are digests of the log's first bytes, one for each size in `sizes_of`. ``before`` is
-    a digest of the last bytes before the position. ``waits_at`` is the start of a line that the
-    next line may complete, or -1. ``directory`` is a digest of its last directory, and ``version``
-    identifies the last file.
+    ``heads`` contains digests of the log's first bytes, one for each size in `sizes_of`. ``before``
+    is a digest of the last bytes before the position. ``waits_at`` is the start of a line that the
+    next line may complete, or -1. ``directory`` is a digest of the log's last directory, and
+    ``version`` identifies its last file.
     """
 
     number: Count
@@ -79,7 +79,7 @@ class LogPosition(SavedRecord):
 
 
 def sizes_of(position: int) -> tuple[int, ...]:
-    """Return how many first bytes each digest covers, for a log that was read up to ``position``.
+    """Return how many first bytes each digest covers for a log that was read up to ``position``.
 
     >>> sizes_of(5000), sizes_of(20)
     ((256, 1024, 4096), (20,))
@@ -91,7 +91,8 @@ def sizes_of(position: int) -> tuple[int, ...]:
 class ResumedLogs:
     """The files with new lines, the position of each log after reading, and notes.
 
-    ``known`` are the names of files without new lines. ``notes`` are messages for the user.
+    ``known`` contains the names of files without new lines. ``notes`` contains messages for the
+    user.
     """
 
     files: tuple[RequestLogFile, ...]
@@ -108,8 +109,8 @@ def resume_logs(
 ) -> ResumedLogs:
     """Return the new lines of request logs; ``version_of`` returns a number for a file's version.
 
-    Raises `CaptureError` for a log inside a container's log format, `StorageError` if a file cannot
-    be read, and `FlexwireError` if there are too many logs.
+    Raises `CaptureError` for a log in a container's log format, `StorageError` if a file cannot be
+    read, and `FlexwireError` if there are too many logs.
     """
     return _Resumption(list(known), version_of).run(files, zone)
 
@@ -117,7 +118,7 @@ def resume_logs(
 def number_in_order(
     files: Iterable[RequestLogFile], zone: Zone, first: int = 0
 ) -> list[RequestLogFile]:
-    """Return files in the order of the first time in each, with numbers from ``first`` on.
+    """Return files in the order of the first time in each, numbered from ``first`` on.
 
     In this order, the lines of a connection have increasing numbers across all files of its broker.
     Files without a time come last.
@@ -128,7 +129,7 @@ def number_in_order(
 
 
 def first_time(file: RequestLogFile, zone: Zone) -> int | None:
-    """Return the first time in the lines of a file, or None if its beginning has no time."""
+    """Return the first time in a file's lines, or None if the file's beginning has no time."""
     stop = file.start + FIRST_TIME
     if file.is_enveloped:
         piece = RequestLogPiece(file, file.start)
@@ -141,7 +142,7 @@ def first_time(file: RequestLogFile, zone: Zone) -> int | None:
 
 
 def times_of(piece: RequestLogPiece, zone: Zone, most: int | None = None) -> Iterator[int]:
-    """Yield the times in the lines of a piece; ``most`` limits the number of lines."""
+    """Yield the times in a piece's lines; ``most`` limits the number of lines."""
     for item in RequestLogReader(zone).read(islice(read_lines(piece), most)):
         time_us = getattr(item, "time_us", None)
         if time_us is not None:
@@ -150,7 +151,7 @@ def times_of(piece: RequestLogPiece, zone: Zone, most: int | None = None) -> Ite
 
 @dataclass(slots=True)
 class _Look:
-    """The findings about a file: its first bytes, and the lines up to its last line end.
+    """What was found in a file: its first bytes, and the lines up to its last line end.
 
     ``before`` contains a digest of the bytes before each requested position.
     """
@@ -194,7 +195,7 @@ class _Look:
 
 
 class _Resumption:
-    """Finds the logs that are known among files."""
+    """Finds the known logs among files."""
 
     def __init__(self, known: list[LogPosition], version_of: Callable[[InputFile], int]) -> None:
         self._version_of = version_of
@@ -344,7 +345,7 @@ def _digest(data: bytes) -> bytes:
 
 
 def _look(file: RequestLogFile, version: int, wanted: Callable[[bytes], set[int]]) -> _Look:
-    """Examine a file. ``wanted`` returns the positions to check, from the first bytes."""
+    """Examine a file. ``wanted`` returns the positions to check, given the first bytes."""
     directory = _digest(file.source.url.rpartition("/")[0].encode("utf-8", "surrogateescape"))
     look = _Look(file, version, _head(file), directory)
     positions = wanted(look.head)
@@ -384,7 +385,7 @@ def _bytes(source: InputFile, start: int, stop: int) -> bytes:
 
 
 def _last_line_end(source: InputFile) -> int:
-    """Return the offset after the last line end of a file, or 0 without a line end."""
+    """Return the offset after the last line end in a file, or 0 if there is no line end."""
     stop = source.size
     while stop:
         start = max(0, stop - _STEP)
@@ -396,7 +397,7 @@ def _last_line_end(source: InputFile) -> int:
 
 
 def _look_through(look: _Look, positions: set[int]) -> None:
-    """Read a gzip file to its end, and keep what is needed for the `_Look`."""
+    """Read a gzip file to its end, and keep what the `_Look` needs."""
     window = b""
     with closing(look.file.source.open()) as raw:
         reader = GzipReader(raw)

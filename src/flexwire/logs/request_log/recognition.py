@@ -1,4 +1,4 @@
-"""Recognize the logs of brokers by their content, whatever their names."""
+"""Recognize brokers' logs by their content, whatever their names are."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 COMPLETED: Final = b"Completed request:"
 NAMES: Final = re.compile(r"(^|[._-])(kafka-request|server)\.log([.-].*)?$")
-"""The names in a broker's default configuration, including rotated files."""
+"""The names in a broker's default configuration, including those of rotated files."""
 BROKER_LOG_NAMES: Final = "has the name of a broker's log (kafka-request.log*, server.log*)"
 """A description of these names, for error messages."""
 
 _LOOKED_AT: Final = 1 << 18
-# A line in a broker's own log, in Kafka's default layout or in any layout that contains the name of
-# the logger. A single pattern would be slow for a line that repeats the first part, so two steps
-# are needed.
+# A line in a broker's own log, in Kafka's default layout or in any other layout that contains the
+# name of the logger. A single pattern would be slow for a line that repeats the first part, so the
+# search takes two steps.
 _SERVER_LINE: Final = re.compile(
     rb"^.{0,64}?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d.{0,256}?\b(?:INFO|WARN|ERROR|DEBUG|TRACE|FATAL)\b"
 )
@@ -68,8 +68,8 @@ def kind_of(source: InputFile) -> tuple[BrokerLogKind, bool, bool] | None:
         return BrokerLogKind.SERVER, is_gzipped, wrapped
     is_begun = b"\n" not in head and b"\0" not in head and source.size <= _LOOKED_AT
     if is_begun and is_broker_log(name):
-        # At the level INFO, brokers of most releases write no request log. The first line of a log
-        # may not have ended yet.
+        # At level INFO, the brokers of most releases write no request log. The first line of a log
+        # may not be complete yet.
         return (
             (BrokerLogKind.SERVER if "server" in name else BrokerLogKind.REQUESTS),
             is_gzipped,
@@ -86,7 +86,7 @@ def _is_server_line(line: bytes) -> bool:
 def log_file(source: InputFile, number: int) -> RequestLogFile | None:
     """Return how to read a file, or None if the file is not a broker's log.
 
-    Raises `CaptureError` for a file that has the name of a broker's log but not the content.
+    Raises `CaptureError` for a file that has the name of a broker's log but not its content.
     """
     recognised = kind_of(source)
     if recognised is None:

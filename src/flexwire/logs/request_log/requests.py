@@ -1,9 +1,10 @@
-"""Requests in the lines of brokers' logs: completed, refused, or cut off.
+"""The requests in the lines of brokers' logs: completed, refused or cut off.
 
 A line has this form: ``RequestHeader(apiKey=…) -- {…},response:{…} from connection …;totalTime:…``
 
-A connection is ``local:port-remote:port-n`` up to 3.9, and ``local:port-remote:port-processor-n``
-in 4.x. Addresses have Java's form: an IPv6 address has no brackets, and its zone follows a "%".
+A connection has the form ``local:port-remote:port-n`` up to 3.9, and
+``local:port-remote:port-processor-n`` in 4.x. Addresses are written as in Java: an IPv6 address has
+no brackets, and its zone follows a "%".
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ NOWHERE = LoggedConnection("?>?", "?", "?")
 
 
 def ends(connection: str) -> LoggedConnection:
-    """Return the two ends of a connection from its name in a broker's log.
+    """Return the two ends of a connection, given its name in a broker's log.
 
     >>> ends("10.0.0.1:9092-10.0.0.9:50000-2-7").name
     '10.0.0.9:50000>10.0.0.1:9092#7'
@@ -119,7 +120,7 @@ def parse_text(text: str) -> TextLine | None:
     is_short = -(1 << 15) <= version < 1 << 15
     if key is None or not is_short or not -(1 << 31) <= correlation_id < 1 << 31:
         return None
-    # The client id is printed without quotes, so null looks like the string "null".
+    # The client id is printed without quotes, so null looks the same as the string "null".
     header = key, version, correlation_id, None if head[3] == "null" else head[3]
     at = text.rfind(_TAIL_START, head.end())
     tail = None if at < 0 else _TAIL.fullmatch(text, at)
@@ -149,7 +150,7 @@ def parse_text(text: str) -> TextLine | None:
 @per_catalog
 @lru_cache(maxsize=1)
 def _api_keys() -> dict[str, int]:
-    """Return the API keys by their names in Java, such as PRODUCE and LEADER_AND_ISR."""
+    """Return API keys by their Java names, such as PRODUCE and LEADER_AND_ISR."""
     keys: dict[str, int] = {}
     bundled = catalog()
     for entry in map(bundled.entry, bundled.names()):
@@ -178,9 +179,9 @@ DAMAGED_GZIP: Final = "the gzip file ends early or is damaged"
 class LoggedHeader(msgspec.Struct, rename="camel", gc=False):
     """The header of a request, as the broker read it.
 
-    Header 3 has a client instance id (KIP-1313), in Kafka's text form of UUIDs. A line with an
-    invalid instance id is still used. An empty client id is treated as missing, because a broker
-    reads null as an empty client id (Kafka's pull request 11385) and logs the empty string.
+    Header version 3 contains a client instance id (KIP-1313), in Kafka's text form of UUIDs. A line
+    is used even if its instance id is invalid. An empty client id is treated as missing, because a
+    broker reads null as an empty client id (Kafka's pull request 11385) and logs an empty string.
     """
 
     request_api_key: _Int16
@@ -220,10 +221,10 @@ _HEADERS: Final = msgspec.json.Decoder(LoggedHeader)
 class LoggedRequest(msgspec.Struct, gc=False):
     """A request and its response, with the facts that a line contains.
 
-    Bodies are JSON, or text if ``is_text``. A body is None if the line does not contain it: the
+    Bodies are JSON or, if ``is_text``, text. A body is None if the line does not contain it: the
     response to a request with acks 0, or any body in a line that was cut off. The line was written
-    at ``time_us``, which is ``total_us`` after the request arrived. ``error`` explains why only
-    the header is known. The reader of bodies fills in ``client_instance_id``, from the header or
+    at ``time_us``, which is ``total_us`` after the request arrived. ``error`` explains why only the
+    header is known. The code that reads the bodies sets ``client_instance_id``, from the header or
     from the bodies.
     """
 
@@ -247,7 +248,7 @@ class LoggedRequest(msgspec.Struct, gc=False):
 
 
 class RefusedRequest(msgspec.Struct, gc=False):
-    """A request that a broker refused to read, according to its own log.
+    """A request that a broker refused to read, according to the broker's own log.
 
     The broker then closed the connection.
     """
@@ -261,19 +262,20 @@ class RefusedRequest(msgspec.Struct, gc=False):
 
 
 class BadLine(msgspec.Struct, gc=False):
-    """A line, or the end of a file, that cannot be used, with the reason."""
+    """A line, or the end of a file, that cannot be used, and the reason."""
 
     reason: str
 
 
 Item: TypeAlias = LoggedRequest | RefusedRequest | BadLine | None
-"""The content of a line, or None if the line is about another subject."""
+"""The content of a line, or None if the line is about something else."""
 
 
 class RequestLogReader:
-    """Read the lines of one file in order. Local times in the lines are in ``zone``.
+    """Read the lines of one file in order. Local times in the lines are in the time zone ``zone``.
 
-    Both loggers may write to one file, because often only the output of a container is available.
+    Both loggers may write to the same file, because often only the output of a container is
+    available.
     """
 
     def __init__(self, zone: Zone) -> None:
@@ -281,11 +283,11 @@ class RequestLogReader:
         self._refusals = Refusals(zone)
 
     def wait_after(self, line: Line) -> None:
-        """Allow the next line to complete ``line``, which was read earlier."""
+        """Allow the next line to complete ``line``, which has already been read."""
         self._refusals.read(line)
 
     def read(self, lines: Iterable[Line]) -> Iterator[Item]:
-        """Yield the content of each line. Lines of the next piece only complete earlier lines."""
+        """Yield the content of each line. Lines of the next piece only complete earlier ones."""
         for line in lines:
             if not line.is_next:
                 yield self._said(line)
@@ -313,7 +315,7 @@ class RequestLogReader:
             try:
                 body.decode()
             except UnicodeDecodeError:
-                # A line may be cut off within a character.
+                # A line may be cut off in the middle of a character.
                 return _header_only(line, body, time_us) or BadLine(NOT_UTF8)
         if body.startswith(b"{"):
             return _of_json(line, body, time_us)
@@ -348,9 +350,9 @@ def _of_json(line: Line, body: bytes, time_us: int) -> Item:
 
 
 def _header_only(line: Line, body: bytes, time_us: int) -> LoggedRequest | None:
-    """Return the header of a line whose end is missing.
+    """Return the header in a line whose end is missing.
 
-    The header is known, because the line begins with it.
+    The header is known because it is at the beginning of the line.
     """
     match = _HEADER.search(body)
     if match is None:
@@ -405,19 +407,19 @@ _REFUSED: Final = re.compile(
     rb"Received request for api with key (\d{1,5}) \([^)]{0,64}\) "
     rb"and unsupported version (-?\d{1,5})"
 )
-# Two lines describe a refused request. The two lines are next to each other, unless other threads
+# A refused request is described by two lines. The two lines are adjacent, unless other threads
 # write lines between them.
 APART: Final = 1 << 20
-"""The second line begins at most this many bytes after the first one."""
+"""The second line begins no more than this many bytes after the first one."""
 _FROM: Final = re.compile(rb"Exception while processing request from (\S+)")
 
 
 def waiting_line(tail: bytes) -> int | None:
     r"""Return the start of the line in ``tail`` that the next line after ``tail`` may complete.
 
-    ``tail`` ends with a line end. ``tail`` has more than `APART` bytes, or begins at the start of
-    a line. The result is an offset from the end of ``tail``, so it is negative, or None if there
-    is no such line.
+    ``tail`` must end with a line end. It must contain more than `APART` bytes, or begin at the
+    start of a line. The result is an offset from the end of ``tail``, so it is negative; it is None
+    if there is no such line.
 
     >>> waiting_line(b"a\nException while processing request from x\n")
     -42

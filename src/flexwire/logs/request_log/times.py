@@ -1,4 +1,4 @@
-"""The time at which a line was written: usually local time, without a zone."""
+"""The time at which a line was written, usually a local time without a zone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOMENT: Final = re.compile(
 )
 _OFFSET: Final = re.compile(r"([+-])(\d\d):?(\d\d)")
 _SECOND_US: Final = 1_000_000
-# The offset of any zone from UTC is a multiple of this.
+# The offset of any time zone from UTC is a multiple of this.
 _STEP_US: Final = 15 * 60 * _SECOND_US
 _FURTHEST_US: Final = 15 * 3600 * _SECOND_US
 
@@ -35,8 +35,8 @@ class Zone:
     def moment(self, text: bytes, seen_us: int | None = None) -> int | None:
         """Return the first moment in a string, in microseconds since the epoch, or None.
 
-        ``seen_us`` is the time in the line's envelope. This time reveals the zone of a time without
-        a zone.
+        ``seen_us`` is the time in the line's envelope. It reveals the zone of a time that is
+        written without one.
 
         >>> Zone("+02:00").moment(b"[2026-11-22 20:00:00,123] DEBUG")
         1795370400123000

@@ -42,9 +42,8 @@ _Bytes = bytes | memoryview
 _Packet = tuple[bytes, memoryview, int, bytes]
 
 SEGMENT_BYTES = 60 * 1024
-"""The number of payload bytes in one written segment, which is less than the 65,495 that an IP
-packet can hold.
-"""
+"""The number of payload bytes in one written segment, less than the 65,495 that an IP packet can
+hold."""
 
 UNACKNOWLEDGED_BYTES = 1024 * 1024
 """After this many bytes in one direction, the receiver's acknowledgment is written as a packet of
@@ -121,8 +120,7 @@ def _write_whole(file: FileIO, pieces: Sequence[_Bytes]) -> int:
     if size < _LONG:
         pieces = [b"".join(pieces)]
     while left:
-        # An unbuffered write may write only part of the bytes, for instance when the disk becomes
-        # full.
+        # An unbuffered write may write only some bytes, for instance when the disk becomes full.
         written = os.writev(file.fileno(), pieces)
         left -= written
         pieces = _after(pieces, written) if left else ()

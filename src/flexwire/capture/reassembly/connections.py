@@ -3,9 +3,9 @@
 If the caller specified brokers, these alone decide which connections are Kafka connections.
 Otherwise the content of the frames decides (see `flexwire.capture.reassembly.evidence`).
 
-Any stream that begins with a small number looks like frames, and a header of zeros is the header of
-a Produce request. A single header therefore proves nothing. Each of the following is so rare in
-other protocols that a single occurrence is proof:
+Any stream that begins with a small number appears to contain frames, and a header of zeros is the
+header of a Produce request. A single header therefore proves nothing. Each of the following is so
+rare in other protocols that a single occurrence is proof:
 
 - a request of a released version whose body can be decoded by its spec;
 - a response that can be decoded by its spec as the response to a request of a released version;
@@ -60,9 +60,7 @@ Beyond this number, the oldest request is forgotten.
 """
 
 MOST_READ = 8 * 1024 * 1024
-"""The length of the longest frame that is read completely. Only the header of a longer frame is
-used.
-"""
+"""The longest frame that is read completely. Of a longer frame, only the header is used."""
 
 _UNREADABLE = (CodecError, FrameError, UnknownMessageError)
 # The only request that clients send in versions that are not released yet (KIP-511).
@@ -191,9 +189,7 @@ def _is_text(client_id: str | None) -> bool:
 
 HELD_SEGMENTS = 64
 HELD_BYTES = 1024 * 1024
-"""The largest number of a connection's bytes that are held until it is known which end is the
-client.
-"""
+"""The largest number of a connection's bytes that are held until the client is known."""
 
 
 class Roles:
@@ -204,8 +200,9 @@ class Roles:
     1. the end that is not among the ``brokers``, if exactly one end is;
     2. the sender of a SYN, or of a payload that flexwire's own captures mark as a request;
     3. the end that sent a request whose correlation id the other end returned;
-    4. the only end whose bytes look like a request and not like a response; 5. the client of an
-    earlier connection on these ports (``known``); 6. the end with the higher port.
+    4. the only end whose bytes look like a request and not like a response;
+    5. the client of an earlier connection on these ports (``known``);
+    6. the end with the higher port.
     """
 
     def __init__(self, limit: int, brokers: BrokerEnds, known: str | None = None) -> None:
@@ -254,8 +251,7 @@ class Roles:
         if looks_like_request(segment.payload, self._limit):
             self._asked.setdefault(segment.source, set()).add(as_request)
             # If the first bytes of a Produce request (api key 0) are read as a correlation id, the
-            # result is the version. The first responses on a connection have correlation ids that
-            # small.
+            # result is the version. A connection's first responses have such small ids.
             if as_response > HIGHEST:
                 self._sure.add(segment.source)
         return False
@@ -355,9 +351,8 @@ class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
     the same ports ends with "#2" and so on. ``index`` numbers the frames of one direction from 0.
     ``payload`` does not include the length prefix, but ``size`` does. The sizes of all frames add
     up to the size of the stream. ``first_us`` and ``timestamp_us`` are the times of its first and
-    last byte. If there is an ``error``, ``payload`` contains at most 1,024 bytes of the frame. If
-    ``is_placed`` is true, they start with the frame's header; otherwise they may start anywhere in
-    the frame.
+    last byte. If there is an ``error``, ``payload`` contains at most 1,024 of the bytes. If
+    ``is_placed`` is true, they start with the frame's header, and otherwise anywhere in the frame.
     """
 
     connection: str
@@ -391,8 +386,7 @@ class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
     true if some of its bytes can be decoded as Kafka, so that its headers can be trusted.
     ``looks_like`` is the name of another protocol that the bytes resemble. The name is "Kafka" if
     the connection can be decoded as Kafka, but neither end was given as a broker. The remaining
-    fields, the client and the facts from earlier analyses, are set after the survey has read the
-    frames.
+    fields, the client and facts from earlier analyses, are set after the survey reads the frames.
     """
 
     connection: str

@@ -134,7 +134,7 @@ def test_without_a_certificate_where_brokers_ask_for_one_their_reason_is_logged(
         f"{broker.listeners['MTLS']}: connection closed, because TLS could not be started: "
     )
     assert one.endswith(
-        "does not accept our certificate, or requires a certificate although none was given"
+        "does not accept our certificate, or requires a certificate but none was given"
     )
     # The client retries until the end, so its last connection may end with the tap.
     assert tap.stats.connections - tap.stats.broker_handshakes_failed <= 1

@@ -115,7 +115,7 @@ DANGEROUS = [
         "AlterConfigs",
         2,
         {"resources": []},
-        "every setting of its resources that it omits",
+        "every setting that it omits for its resources",
     ),
     ("InitProducerId", 4, {"transactionalId": "t"}, "the broker fences the producer"),
     ("InitProducerId", 4, {"transactionalId": None}, ""),

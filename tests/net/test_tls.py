@@ -113,7 +113,7 @@ def test_authorities_that_cannot_be_read_are_said(content: bytes | None, tmp_pat
     path = tmp_path / "ca.pem"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(TlsError, match=r"ca\.pem: expected certificates of authorities in PEM: "):
+    with pytest.raises(TlsError, match=r"ca\.pem: expected CA certificates in PEM format: "):
         client_context(path)
 
 

@@ -249,7 +249,7 @@ def _bare(broker: Caller, login: Login) -> Callable[[bytes], bytes]:
             # reason.
             raise LoginError(
                 f"after SaslHandshake v0, a broker that refuses {login.mechanism} for "
-                f"{login.username!r} closes the connection without a reason: {error}"
+                f"{login.username!r} closes the connection and gives no reason: {error}"
             ) from None
 
     return send

@@ -85,7 +85,7 @@ def trust_authorities(context: ssl.SSLContext, ca: Path) -> None:
     try:
         context.load_verify_locations(cafile=ca)
     except OSError as error:  # This includes ssl.SSLError.
-        raise TlsError(f"{ca}: expected certificates of authorities in PEM: {error}") from error
+        raise TlsError(f"{ca}: expected CA certificates in PEM format: {error}") from error
 
 
 def present_certificate(
@@ -98,7 +98,7 @@ def present_certificate(
         context.load_cert_chain(certificate, key, secret)
     except (OSError, ValueError) as error:
         at = certificate if key is None else f"{certificate}, {key}"
-        raise TlsError(f"{at}: expected a certificate and its key in PEM: {error}") from error
+        raise TlsError(f"{at}: expected a certificate and its key in PEM format: {error}") from error
 
 
 HANDSHAKE_SECONDS: Final = 10.0
@@ -123,7 +123,7 @@ _WORDS: Final = {
         "its names"
     ),
     "SSLV3_ALERT_BAD_CERTIFICATE": (
-        "the other side does not accept our certificate, or requires a certificate although none "
+        "the other side does not accept our certificate, or requires a certificate but none "
         "was given"
     ),
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "our certificate has expired",

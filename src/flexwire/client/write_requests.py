@@ -95,7 +95,7 @@ DANGERS: Final = {
             part.entity_name is None for entry in body.entries for part in entry.entity
         ),
     ),
-    "AlterConfigs": Danger("the request resets every setting of its resources that it omits"),
+    "AlterConfigs": Danger("the request resets every setting that it omits for its resources"),
     "AlterPartition": Danger(_AS_BROKER),
     "BeginQuorumEpoch": Danger(_IN_QUORUM),
     "BrokerHeartbeat": Danger(_AS_BROKER),
@@ -108,7 +108,7 @@ DANGERS: Final = {
         "all partitions that the named broker leads move to other brokers"
     ),
     "DeleteAcls": Danger(
-        "a filter without a resource and a principal deletes all ACLs",
+        "a filter with neither a resource nor a principal deletes all ACLs",
         lambda body: any(map(_is_open, body.filters)),
     ),
     "DeleteGroups": Danger("the committed offsets of the groups are lost"),

@@ -128,7 +128,7 @@ class BatchDigests:
             self._run.want(limits, check_crc)
 
     def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
-        """Digest batches of a table, starting at ``first``, as `RecordColumnBuilder.read` does."""
+        """Digest a table's batches, starting at ``first``, as `RecordColumnBuilder.read` does."""
         self._make_room(batches[first])
         self._digests = np.zeros(len(batches), DIGEST)
         stopped: tuple[int, bool] = self._run.read(batches, first, data, self._digests)

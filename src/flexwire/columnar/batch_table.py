@@ -78,5 +78,5 @@ def headers_of(table: NumpyArray) -> BatchHeaders:
 
 
 def new_table(rows: int) -> NumpyArray:
-    """Return a table in memory from Arrow's pool. The memory is reused without being cleared."""
+    """Return a table allocated from Arrow's pool. The memory is reused without being cleared."""
     return np.frombuffer(pa.allocate_buffer(rows * BATCH.itemsize), BATCH)

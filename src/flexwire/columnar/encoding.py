@@ -1,4 +1,4 @@
-"""Encode columns as messages, and compute their sizes: `encode_messages`, `message_sizes`."""
+"""Encode columns as messages, and compute message sizes: `encode_messages`, `message_sizes`."""
 
 from __future__ import annotations
 

@@ -285,7 +285,7 @@ class RecordColumnBuilder:
         return rows
 
     def to_arrow(self, batches: NumpyArray) -> list[pa.RecordBatch]:
-        """Return the records of the given batches so far, nearly always as one Arrow batch."""
+        """Return the records of the given batches so far, nearly always as a single Arrow batch."""
         size = load_kernel("batches").bounds(batches)[1]
         self._hints.share.update(self._run.shares(size))
         columns = [

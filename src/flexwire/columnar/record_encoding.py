@@ -248,7 +248,7 @@ class _ChunkColumns:
         )
 
     def _run(self, first: int, last: int) -> _BatchGroup | None:
-        """Write batches with the kernel. Return None if the kernel refuses the first batch."""
+        """Write batches with the kernel. Return None if the kernel refuses the first one."""
         batches = -(-(last - first) // self.each)
         if (most := self._most(first, last)) is None:
             return None

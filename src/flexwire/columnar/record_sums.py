@@ -62,7 +62,7 @@ class RecordCounter(Protocol):
         """Set which records are counted, by the lowest and highest offset and timestamp."""
 
     def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
-        """Count batches of a table, starting at ``first``, as `RecordColumnBuilder.read` does."""
+        """Count a table's batches, starting at ``first``, as `RecordColumnBuilder.read` does."""
 
     def counted(self, batches: NumpyArray, first: int) -> None:
         """Add the table's finished batches, starting with row ``first``."""
@@ -107,7 +107,7 @@ class RecordSizeSums:
             self._run.want(limits, check_crc)
 
     def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
-        """Count batches of a table, starting at ``first``, as `RecordColumnBuilder.read` does."""
+        """Count a table's batches, starting at ``first``, as `RecordColumnBuilder.read` does."""
         self._tell(batches[first:])
         stopped: tuple[int, bool] = self._run.read(batches, first, data)
         return stopped

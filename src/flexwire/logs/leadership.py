@@ -1,6 +1,6 @@
 """The leader and the ISR of each partition, read from the cluster's metadata log.
 
-Only the final state is needed, and only for partitions with several replicas. Records are therefore
+Only the final state is needed, and only if a partition has several replicas. Records are therefore
 read one at a time here, without Spark. `answers/state/cluster_partitions.py` computes the
 partitions at any point in time.
 """

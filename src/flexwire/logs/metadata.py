@@ -87,7 +87,7 @@ class MetadataSnapshot:
 
 
 class StateBase(NamedTuple):
-    """The basis of a state: a snapshot or offset 0, and the log from ``start`` to ``end``."""
+    """The base of a state: a snapshot or offset 0, and the log from ``start`` to ``end``."""
 
     snapshot: SnapshotName | None
     start: int
@@ -111,7 +111,7 @@ class MetadataCoverage:
         return [snapshot for snapshot in self.snapshots if snapshot.problem is None]
 
     def spans(self) -> list[StateBase]:
-        """Return the offsets at which a state can begin, in order, and the end of each."""
+        """Return the offsets at which a state can begin, in order, each with its end."""
         bases: dict[int, SnapshotName | None] = {}
         if any(run.start == 0 for run in self.runs):
             bases[0] = None
@@ -130,7 +130,7 @@ class MetadataCoverage:
         return max(ends, default=offset)
 
     def base(self, offset: int, *, oldest: bool = False) -> StateBase:
-        """Return the newest (or oldest) basis from which the state at ``offset`` can be built.
+        """Return the newest (or oldest) base from which the state at ``offset`` can be built.
 
         Raises `CaptureError` if that state is unknown.
         """

@@ -272,7 +272,7 @@ def read_merged_packets(
 
 
 def _first_due(name: str, opener: Opener | None, on_secrets: OnSecrets | None) -> _Due:
-    """Return a file with the time of its first packet, or with 0 if it has no packet."""
+    """Return a file with the time of its first packet, or with 0 if it contains no packets."""
     for packet in read_packets(name, opener, on_secrets):
         if isinstance(packet, CapturedPacket):
             return _Due(max(0, packet.timestamp_us), name)

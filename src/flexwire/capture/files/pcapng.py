@@ -351,7 +351,7 @@ class PcapngWriter(Closeable):
         self._make_room(0)
 
     def _create(self) -> tuple[int, Path, FileIO]:
-        """Create the next file whose name is free. Another writer may use the same directory."""
+        """Create the next file whose name is free. Another writer may be using the directory."""
         number = self._number
         while True:
             number += 1

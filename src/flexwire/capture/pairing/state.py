@@ -25,7 +25,7 @@ _HASH, _HASH_PRIME, _HASH_MASK, _HASH_SHIFT = 0x4BF29CE484222325, 0x100000001B3,
 
 
 class ClientIds:
-    """The numbers of client ids, and the hash table in which a kernel finds them by their bytes."""
+    """The numbers of client ids, and the hash table in which a kernel looks them up by bytes."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self.texts: list[str] = []

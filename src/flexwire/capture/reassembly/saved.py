@@ -269,7 +269,7 @@ def _check(holds: bool, what: str) -> None:  # noqa: FBT001 - this is the condit
 
 
 def _take(kind: type[T], of: object, **given: Any) -> T:
-    """Return a record of an object. Fields that are not given come from the object's attributes."""
+    """Return a record of an object. Missing fields are taken from the object's attributes."""
     state = _state(of)
     values = {
         name: given[name] if name in given else state.get(name, state.get(f"_{name}"))

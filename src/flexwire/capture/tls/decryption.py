@@ -214,7 +214,7 @@ class TlsConnection:
             for number, body in self._messages[end].feed(record.fragment):
                 self._take_hello(end, number, body)
         elif kind == APPLICATION:
-            raise BrokenError("the data of the connection is not encrypted")
+            raise BrokenError("the connection's data is not encrypted")
 
     def _take_hello(self, end: Direction, number: int, body: bytes) -> None:
         if number == CLIENT_HELLO and end == "request":

@@ -29,7 +29,7 @@ _MOST_OTHERS: Final = 64
 decrypted.
 """
 
-DOES_NOT_FIT: Final = "the secret in the key logs decrypts no record of the connection"
+DOES_NOT_FIT: Final = "the secret in the key logs does not decrypt any record of the connection"
 
 
 class BrokenError(Exception):
@@ -134,7 +134,7 @@ class RecordStream:
         if record.header[0] == CHANGE_CIPHER and skips:
             return None
         if self.has_opened:
-            raise BrokenError("a record could not be decrypted, although earlier records could")
+            raise BrokenError("a record could not be decrypted, although earlier ones could")
         self._others += 1
         if not skips or self._others > _MOST_OTHERS:
             raise BrokenError(DOES_NOT_FIT)

@@ -35,7 +35,7 @@ _LONGEST = 256
 
 
 class LoggedConnection(NamedTuple):
-    """A connection in the form of the tables: its name, the client's end, and the broker's end."""
+    """A connection as the tables show it: its name, the client's end, and the broker's end."""
 
     name: str
     client: str

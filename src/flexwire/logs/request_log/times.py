@@ -21,7 +21,7 @@ _FURTHEST_US: Final = 15 * 3600 * _SECOND_US
 
 
 class Zone:
-    """The zone of local times: "Europe/Berlin", "+02:00" or "UTC". Raises `ArgumentError`."""
+    """The time zone of local times: "Europe/Berlin", "+02:00" or "UTC". Raises `ArgumentError`."""
 
     __slots__ = ("_zone", "name")
 

@@ -257,7 +257,7 @@ def test_a_certificate_that_cannot_be_read_is_said_before_anything_is_written(
     tmp_path: Path,
 ) -> None:
     security = TapSecurity(ListenTls(tmp_path / "no.pem"))
-    with pytest.raises(TlsError, match=r"no\.pem: expected a certificate and its key in PEM format"):
+    with pytest.raises(TlsError, match=r"no\.pem: expected a certificate and its key in PEM"):
         run(run_tap(HostPort(LOOPBACK, 0), HostPort(LOOPBACK, 1), tmp_path, security=security))
     assert not list(tmp_path.iterdir())
 

@@ -108,7 +108,7 @@ class BrokerAnswer:
 
     @property
     def did_nothing(self) -> bool:
-        """True if every part of the request failed. A retry therefore cannot repeat an effect."""
+        """True if every part of the request failed. A retry then cannot repeat an effect."""
         fields = list(self._codes())
         # The error code of a structure does not apply to the structures inside it.
         inmost = [

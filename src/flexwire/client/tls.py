@@ -98,7 +98,8 @@ def present_certificate(
         context.load_cert_chain(certificate, key, secret)
     except (OSError, ValueError) as error:
         at = certificate if key is None else f"{certificate}, {key}"
-        raise TlsError(f"{at}: expected a certificate and its key in PEM format: {error}") from error
+        reason = f"expected a certificate and its key in PEM format: {error}"
+        raise TlsError(f"{at}: {reason}") from error
 
 
 HANDSHAKE_SECONDS: Final = 10.0

@@ -170,7 +170,7 @@ def is_sums(batch: pa.RecordBatch) -> bool:
 
 
 def _sizes(raw: NumpyArray) -> pa.Array:
-    """Return sizes, given in the form that records store: twice the size, or 1 for null."""
+    """Return sizes from their form in records, which is twice the size, or 1 for null."""
     is_null = raw & 1 != 0
     sizes = np.where(is_null, 0, raw >> 1).astype(np.int32)
     valid = bits(~is_null) if is_null.any() else None

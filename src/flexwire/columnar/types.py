@@ -7,13 +7,14 @@ attributes of the message classes, in snake_case.
 | Kafka | Arrow and Spark |
 |---|---|
 | bool, int8, int16, int32, int64, float64 | the same |
-| uint16, uint32 | the next wider signed integer, because Spark has no unsigned integers | | uuid |
-string, in the form that Kafka prints: base64url without padding | | string | string | | bytes,
-records | binary, as on the wire (the ``records`` table contains their records) | | array, structure
-| list, struct |
+| uint16, uint32 | the next wider signed integer, because Spark has no unsigned integers |
+| uuid | string, in the form that Kafka prints: base64url without padding |
+| string | string |
+| bytes, records | binary, as on the wire (the ``records`` table contains their records) |
+| array, structure | list, struct |
 
-All code that makes columns from values uses these types: the row-based reference executor, the
-columns made from objects, and the defaults that kernels fill in.
+All code that makes columns from values uses these types: the reference executor for rows, columns
+made from objects, and the defaults that kernels fill in.
 
 Without ``full``, pyarrow's own validation is fast, but it checks only the first and last offset.
 The kernels check the offsets of every row that is not null. All other code that uses offsets, such

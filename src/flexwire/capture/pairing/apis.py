@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
 
 SECRETS = METADATA_TOPIC.encode(), METADATA_TOPIC_ID.bytes
-"""A request that contains one of these byte strings may ask for records of the cluster's metadata.
-"""
+"""A request with one of these byte strings may ask for records of the cluster's metadata."""
 
 # With these formats, a kernel can read a request's header. The header has no other fields before
 # the client id.
@@ -42,7 +41,7 @@ _HEAD_ENDS = [L.API_VERSION_AT, CORRELATION_ID_IN_REQUEST, L.REQUEST_HEAD]
 
 @dataclass(frozen=True, slots=True)
 class ApiTable:
-    """A table with a row for each api key and ``versions`` columns.
+    """A table with a row for each api key, and with ``versions`` columns.
 
     The last column applies to all versions newer than the released ones. ``words`` contains a word
     for each version, in the layout of `flexwire.capture.pairing.layout`. ``names`` contains the

@@ -97,7 +97,7 @@ class KafkaEvidence:
 
     def see(self, direction: Direction, payload: bytes, *, is_whole: bool) -> None:
         """Process a frame. Unless it ``is_whole``, ``payload`` contains only the captured bytes."""
-        # Zeros may decode as many different messages by chance.
+        # By chance, zeros decode as many different messages.
         if self.found is not None or not any(payload[:_LEADING]):
             return
         is_whole = is_whole and len(payload) <= MOST_READ

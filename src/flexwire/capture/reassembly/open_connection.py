@@ -1,4 +1,4 @@
-"""One connection in a capture: its streams, its frames, and its counts.
+"""One connection in a capture: its streams, its frames, and the counts of both.
 
 This module puts the steps together. Other modules decide which end is the client, in which order
 the bytes were sent, and where frames begin. This module passes segments from one step to the next,

@@ -116,7 +116,7 @@ class Stream:
         acknowledged = self._next if self._acknowledged is None else self._acknowledged
         position = self._unwrap(sequence)
         # A receiver never acknowledges more than a window after its last acknowledgment (RFC 7323).
-        # A number beyond that must be damaged. If it were used, everything up to this number would
+        # A number beyond that is damaged. If it were used, everything up to this number would
         # be considered missing.
         if position - max(acknowledged, self._next) <= _WIDEST_WINDOW:
             self._acknowledged = max(acknowledged, position)

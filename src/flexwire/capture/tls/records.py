@@ -93,7 +93,7 @@ class RecordStream:
         self._position += size
 
     def plain(self) -> TlsRecord | None:
-        """Return the next record undecrypted, or None if it is incomplete."""
+        """Return the next record without decrypting it, or None if it is incomplete."""
         record = self._peek(0)
         if record is not None:
             self._drop(record.size)

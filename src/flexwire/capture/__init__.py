@@ -1,6 +1,6 @@
 """Captures: the TCP connections in pcap and pcapng files, and the Kafka frames in them.
 
-A capture is an outside view of a connection. Packets may be missing, truncated, repeated or out of
+A capture shows a connection from the outside. Packets may be missing, truncated, repeated or out of
 order. The beginning may be missing, and the connection may not be Kafka. Each step handles one of
 these problems and accounts for every byte:
 

@@ -45,15 +45,15 @@ if TYPE_CHECKING:
 
 
 OPEN_CONNECTIONS = 4096
-"""The largest number of connections that are assembled at once. A further connection ends the
-connection that was silent the longest.
+"""The largest number of connections that are assembled at once. If another connection begins, the
+connection that has been silent the longest is ended.
 """
 
 
 HELD_FRAMES = 1000
 HELD_BYTES = 256 * 1024
-"""The largest number of bytes that are held for an unproven connection. If there are more bytes,
-the connection counts as not Kafka.
+"""The largest number of bytes that are held for a connection that is not yet known to be Kafka. If
+there are more bytes, the connection counts as not Kafka.
 """
 
 _UNPROVEN = "no request on the connection reads as Kafka"

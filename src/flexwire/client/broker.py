@@ -131,7 +131,7 @@ def read_body(kind: type[Message], form: Any, version: int) -> Message:
 
 
 def parse_header_tag(text: str) -> tuple[int, bytes]:
-    r"""Return the tag and value of a request header's tag: ``10042=text`` or ``10042=hex:00ff``.
+    r"""Return the tag and the value that ``10042=text`` or ``10042=hex:00ff`` describes.
 
     >>> parse_header_tag("10042=a1"), parse_header_tag("10042=hex:00 ff")
     ((10042, b'a1'), (10042, b'\x00\xff'))

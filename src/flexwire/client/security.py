@@ -210,7 +210,7 @@ _FRAMED: Final = 1
 
 
 class Caller(Protocol):
-    """The methods of a broker that a login needs: send a request and return the answer."""
+    """The methods that a login needs from a broker: they send a request and return the answer."""
 
     def call(self, message_name: str, body: Any = None, version: int | str = ...) -> BrokerAnswer:
         """Send a request and return the answer."""

@@ -73,7 +73,7 @@ class ColumnProgram:
         self.writing = writing
         self.defaults = ColumnDefaults(absent_are_null=absent_are_null, writing=writing)
         self.depth = 1
-        # The sizes that a run learns for the next run: elements of each level and bytes of each
+        # The sizes that a run passes on to the next run: elements of each level and bytes of each
         # column, per row.
         self.level_hints: NumpyArray = np.zeros(self.tree.levels)
         self.data_hints: NumpyArray = np.zeros(len(self.tree.nodes))

@@ -285,7 +285,7 @@ class _ChunkColumns:
         self._is_valid = True
 
     def _ask(self, first: int, last: int) -> _BatchGroup:
-        """Write a batch that the kernel refuses from objects, so that errors are raised."""
+        """Use objects to write a batch that the kernel refuses, so that errors are raised."""
         self._validate()
         headers: list[Any] = [[]] * (last - first)
         if self.headers is not None:

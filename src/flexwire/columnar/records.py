@@ -264,11 +264,11 @@ class RecordReader:
     selection.
 
     Attributes:
-        position: the number of bytes that are finished.
+        position: the number of bytes that have been processed.
         errors: the errors of damaged batches, in ``PERMISSIVE`` mode.
         unread: the number of bytes that these errors cover, up to the next batch.
-        partial: the partial batch at the end, if ``partial`` was set, or None without such a batch.
-        hints: the room that the records took so far, for another reader of similar data.
+        partial: the partial batch at the end, if ``partial`` was set, or None if there is none.
+        hints: the room that the records have taken so far, for another reader of similar data.
     """
 
     def __init__(

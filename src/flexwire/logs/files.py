@@ -208,7 +208,7 @@ EVERY: Final = Bounds()
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """The selection of logs and of their records.
+    """A selection of logs, and of the records to read from them.
 
     Attributes:
         topics: names of topics, or None for all topics, including internal ones.
@@ -222,7 +222,7 @@ class LogQuery:
             after this time, in ms.
         offsets: only records with these offsets.
         timestamps: only records with these timestamps, in ms.
-        isolation: "read_committed" leaves out records of aborted and of open transactions.
+        isolation: "read_committed" leaves out the records of aborted and open transactions.
         replicas: which directory is read if several directories contain the same partition.
             "longest" is the directory with which Kafka would continue. The cluster's metadata shows
             the leader and the ISR. Without this metadata, leader epochs and then the ends of the

@@ -1,4 +1,4 @@
-"""Logs that grow: find the offsets to read next, and records that were deleted unread.
+"""Logs that grow: find the offsets to read next, and records deleted before they were read.
 
 Progress is stored as the next offset, as it is for a consumer. It therefore does not matter which
 file contains the offset: the segment may have grown, there may be new segments, or compaction may

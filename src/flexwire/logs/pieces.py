@@ -267,7 +267,7 @@ def plan(paths: Iterable[str | Path], query: LogQuery) -> list[list[LogPiece]]:
 def split_tasks(parts: Sequence[tuple[Replica, LogQuery]]) -> list[list[LogPiece]]:
     """Return the tasks that read logs, each with its query.
 
-    If there are fewer tasks than a query wants, the pieces are cut smaller.
+    If there are fewer tasks than a query requires, smaller pieces are made.
     """
     pieces = [piece for log, query in parts for piece in pieces_of(log, query)]
     if not pieces:
@@ -284,7 +284,7 @@ def split_tasks(parts: Sequence[tuple[Replica, LogQuery]]) -> list[list[LogPiece
 
 
 def check_topics(paths: Iterable[str | Path], topics: Collection[str]) -> None:
-    """Raise `ArgumentError` for a topic that is in none of the paths."""
+    """Raise `ArgumentError` for a requested topic that none of the paths contains."""
     there = {replica.partition.topic for replica in find_logs(paths, LogQuery(replicas="all"))}
     for topic in sorted(topics):
         if topic not in there:

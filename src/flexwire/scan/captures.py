@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from flexwire.tables.records import Rows
 
 CaptureRowKind = Literal["frames", "messages", "records", "connections", "packets"]
-"""The kinds of rows of a capture."""
+"""The kinds of rows that can be read from a capture."""
 
 _CONNECTIONS, _PACKETS = "connections", "packets"
 _SCHEMAS: Final = {

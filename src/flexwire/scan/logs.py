@@ -36,8 +36,8 @@ class LogScan:
         since, until: each partition is read from its first record at or after ``since``, and up
             to, but not including, its first record at or after ``until``. Times without a zone are
             in UTC. Times are compared in whole milliseconds.
-        isolation: "read_uncommitted", or "read_committed", which leaves out records of aborted and
-            of open transactions.
+        isolation: "read_uncommitted", or "read_committed", which leaves out the records of aborted
+            and open transactions.
         replicas: "longest", or "all", which adds the column ``replica``.
         include_batch: whether columns with facts about each record's batch are added.
         include_file: whether the column ``file`` is added.

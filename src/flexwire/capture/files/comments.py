@@ -111,8 +111,8 @@ MOST_FILTER_BYTES: Final = 3000
 class CaptureFilter:
     """A filter for requests and their responses: a request must match every list that is given.
 
-    ``apis`` are names such as "Produce". In ``client_ids`` and ``topics``, a ``*`` stands for any
-    text. A request without a client id is treated as a request with an empty client id. Raises
+    ``apis`` contains names such as "Produce". In ``client_ids`` and ``topics``, a ``*`` stands for
+    any text. A request without a client id is treated as a request with an empty client id. Raises
     `ArgumentError` for an invalid list.
 
     >>> print(CaptureFilter(apis=("Fetch", "Produce"), topics=("orders-*",)))

@@ -168,7 +168,7 @@ class Pairing:
         return some
 
     def awaiting(self, api_key: int) -> set[str]:
-        """Return the connections with a pending request of an API that a kernel has read."""
+        """Return the connections on which a kernel has read a pending request of an API."""
         entries = self._kept if self._waiting is None else self._waiting.entries()
         asks = entries[:, _KEY] >> L.SIDE_SHIFT & 1 == L.ASKED
         asks &= entries[:, _WHAT] >> L.API_KEY_SHIFT == api_key

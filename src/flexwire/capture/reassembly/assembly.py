@@ -239,7 +239,7 @@ class FrameAssembler:
         )
 
     def go_on_after(self, ordinal: int) -> None:
-        """Continue the numbering, as a new assembler, after connections that were forgotten."""
+        """In a new assembler, continue the numbering after connections that were forgotten."""
         self._ordinal = ordinal
 
     def hand_off(self) -> Handoff | None:

@@ -347,12 +347,13 @@ KAFKA = "Kafka"
 class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
     """A frame of a connection, or bytes of a connection that are not a complete frame.
 
-    ``connection`` has the form "10.0.0.9:50000>10.0.0.1:9092", client first. A later connection on
-    the same ports ends with "#2" and so on. ``index`` numbers the frames of one direction from 0.
-    ``payload`` does not include the length prefix, but ``size`` does. The sizes of all frames add
-    up to the size of the stream. ``first_us`` and ``timestamp_us`` are the times of its first and
-    last byte. If there is an ``error``, ``payload`` contains at most 1,024 of the bytes. If
-    ``is_placed`` is true, they start with the frame's header, and otherwise anywhere in the frame.
+    ``connection`` has the form "10.0.0.9:50000>10.0.0.1:9092", client first. For later connections
+    on the same ports, it ends with "#2" and so on. ``index`` numbers the frames of one direction
+    from 0. ``payload`` does not include the length prefix, but ``size`` does. The sizes of all
+    frames add up to the size of the stream. ``first_us`` and ``timestamp_us`` are the times of the
+    frame's first and last byte. If there is an ``error``, ``payload`` contains at most 1,024 of the
+    bytes. If ``is_placed`` is true, they start with the frame's header, and otherwise anywhere in
+    the frame.
     """
 
     connection: str

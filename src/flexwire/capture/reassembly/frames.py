@@ -25,7 +25,7 @@ Item = TypeVar("Item")
 
 
 def pick_rows(by_row: dict[int, Item], rows: NumpyArray) -> dict[int, Item]:
-    """Return the items of some rows, with the new places of these rows as keys."""
+    """Return the items for some rows; the keys are the new places of these rows."""
     if not by_row:
         return {}
     places = {row: place for place, row in enumerate(rows.tolist())}

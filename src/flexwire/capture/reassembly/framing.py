@@ -16,8 +16,9 @@ the start of a segment. The guess can be wrong in these ways:
   indicates (one in 10¹²). Bytes that are not random, especially arrays of small integers, are
   mistaken for frames more often. After such a mistake, the frames up to the end of the invalid
   length are lost, and bytes that do not form a frame are returned instead.
-- The response to a request from before the capture is not found if it is longer than 16 MiB, if the
-  capture ends within it, or if the client does not count its correlation ids upwards.
+- A response to a request sent before the capture is not found if the response is longer than 16
+  MiB, if the capture ends within it, or if the client does not increase its correlation ids from
+  request to request.
 
 The module also contains the messages about bytes that cannot be decoded as Kafka.
 """

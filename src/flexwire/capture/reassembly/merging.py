@@ -133,7 +133,7 @@ class MergedReader:
 
     @property
     def position(self) -> MergePosition | None:
-        """The end of the returned segments, or None if gzip'd files exceed ``most_skipped``."""
+        """The end of the returned segments, or None if gzip files exceed ``most_skipped``."""
         if sum(merged_file.skipped for merged_file in self._files) > self._most_skipped:
             return None
         return MergePosition(tuple(merged_file.place for merged_file in self._files), self._begun)

@@ -36,11 +36,12 @@ _TICKS_REFUSED, _TICKS_DIVIDED, _TICKS_MULTIPLIED, _TICKS_SHIFTED = range(4)
 _PCAP, _PCAPNG = range(2)
 # With more bits, the product of the ticks and one million would not fit into a word.
 _MOST_SHIFTED = 40
-# Larger times and offsets are not added. The year 10000 is well below this limit.
+# Times and offsets larger than this are not added. The year 10000 is well below this limit.
 _MOST_US = 1 << 60
 
-# The kernel counts packets without a segment under a number for their content: a network protocol,
-# an IP protocol (SKIPPED_PROTOCOL and above), or a link type (SKIPPED_LINK and above).
+# The kernel counts packets without a segment under a number that identifies their content: a
+# network protocol, an IP protocol (SKIPPED_PROTOCOL and above), or a link type (SKIPPED_LINK and
+# above).
 SKIPPED_PROTOCOL = 1 << 16
 SKIPPED_LINK = SKIPPED_PROTOCOL + (1 << 8)
 SKIPPED = SKIPPED_LINK + (1 << 16)

@@ -1,4 +1,4 @@
-"""The open connections of a capture as simple records, for a later analysis that continues.
+"""The open connections of a capture as plain records, from which a later analysis continues.
 
 A record contains the fields of an object under the same names, and declares the types that they can
 have. Data from a file is checked twice: against the types when it is read, and for everything that

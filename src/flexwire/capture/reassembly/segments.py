@@ -228,7 +228,7 @@ class SegmentReader:
 
     @property
     def position(self) -> FilePosition | None:
-        """The end of the returned segments. None before the first file or in a gzip'd file."""
+        """The end of the returned segments. None before the first file or in a gzip file."""
         return self._position if self._reading is None else self._reading.position
 
     def __iter__(self) -> Iterator[SegmentColumns | FileNotes]:

@@ -393,9 +393,9 @@ class SideResult(NamedTuple):
 class HandoffResult:
     """The result of the fast path for a connection.
 
-    ``segments`` with ``captured`` bytes were processed, the last of them at ``time_us``. If
-    ``is_marked`` is true, the capture marked one of these segments as the beginning of a frame. For
-    each of the last frames, ``noted`` contains whether it is a request, and its correlation id.
+    ``segments`` segments with ``captured`` bytes were processed, the last of them at ``time_us``.
+    If ``is_marked`` is true, the capture marked one of these segments as the beginning of a frame.
+    For each of the last frames, ``noted`` contains a flag for requests, and the correlation id.
     """
 
     segments: int

@@ -129,9 +129,9 @@ def open_captures(
     """Rewrite captures into a ``directory`` that only its owner can read.
 
     The directory must be empty or missing. Files that overlap in time are merged by their clocks,
-    because two hosts may have captured the same connection. ``keys`` also gets the secrets in
-    pcapng files. Raises `CaptureError` for a file that is not a capture, for a directory that is
-    not empty, and if writing fails. Raises `TlsError` if the extra is not installed.
+    because two hosts may have captured the same connection. The secrets in pcapng files are added
+    to ``keys``. Raises `CaptureError` for a file that is not a capture, for a directory that is not
+    empty, and if writing fails. Raises `TlsError` if the extra is not installed.
     """
     return _open_share(names, directory, keys, opener, WHOLE)
 

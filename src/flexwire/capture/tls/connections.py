@@ -266,7 +266,7 @@ class TlsCounts:
     ``opened`` is the number of connections that were decrypted completely. ``partly`` counts the
     connections that were decrypted up to some record, by the reason for stopping there.
     ``unopened`` counts the connections that were not decrypted and are left as they were captured,
-    by the reason. ``lost_bytes`` is the number of data bytes of decrypted connections that are
+    by the reason. ``lost_bytes`` is the number of data bytes, on decrypted connections, that are
     missing from the capture. ``unread_bytes`` is the number of TLS bytes that follow the last
     decrypted record of a connection. ``stray_packets`` is the number of packets that are left out
     because their connection had already ended or because they belong to no connection.

@@ -98,9 +98,9 @@ class _HandshakeMessages:
 class TlsConnection:
     """Decrypt one connection, piece by piece, from the streams of both endpoints.
 
-    ``reason`` says why the connection, or the rest of it, is not decrypted. Once it is set, no more
-    data is returned. ``has_opened`` is true if at least one record was decrypted. ``ending`` is the
-    first alert that was decrypted.
+    ``reason`` explains why the connection, or the rest of it, is not decrypted. Once it is set, no
+    more data is returned. ``has_opened`` is true if at least one record was decrypted. ``ending``
+    is the first alert that was decrypted.
     """
 
     def __init__(self, keys: KeyLog) -> None:

@@ -33,7 +33,7 @@ class Zone:
         return Zone, (self.name,)
 
     def moment(self, text: bytes, seen_us: int | None = None) -> int | None:
-        """Return the first moment in a string, in microseconds since the epoch, or None.
+        """Return the first time in a string, in microseconds since the epoch, or None.
 
         ``seen_us`` is the time in the line's envelope. It reveals the zone of a time that is
         written without one.

@@ -204,7 +204,7 @@ class Pairing:
         return {name: sorted(indexes) for name, indexes in self._forgotten.items()}
 
     def unanswered(self) -> dict[str, list[int]]:
-        """Return the requests without a response in ascending order, even if they still wait."""
+        """Return the requests without a response in ascending order, even those that still wait."""
         unanswered = self.forgotten()
         entries = self._kept if self._waiting is None else self._waiting.entries()
         asked = entries[entries[:, _KEY] >> L.SIDE_SHIFT & 1 == L.ASKED]

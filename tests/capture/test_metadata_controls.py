@@ -76,7 +76,7 @@ def test_what_cannot_be_read_is_told_in_its_place(tmp_path: Path) -> None:
     ]
     assert "version 9" in str(found[0].error)
     assert "VotersRecord" in str(found[1].error)
-    assert found[2].error == "no bundled release has control record type 42"
+    assert found[2].error == "no bundled release defines control record type 42"
 
 
 def test_what_real_brokers_wrote(tmp_path: Path) -> None:

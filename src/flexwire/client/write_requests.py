@@ -59,7 +59,7 @@ CONDITIONS: Final = {
 
 REMARKS: Final = {
     "Fetch": "with sessionEpoch 0, the request occupies one of the broker's 1,000 fetch sessions",
-    "FindCoordinator": "the first request for a kind of coordinator makes the cluster create that "
+    "FindCoordinator": "the first request for a coordinator type causes the cluster to create that "
     "coordinator's internal topic",
     "GetTelemetrySubscriptions": "the request registers a client instance with the broker",
 }

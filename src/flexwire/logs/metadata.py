@@ -494,7 +494,7 @@ def _said(offset: int, timestamp: int, control: ControlRecord) -> QuorumRecord |
     fields: dict[str, Any]
     fields = {} if control.message is None else control.message.to_json(control.version)
     if control.name is None:
-        error = f"no bundled release has control record type {control.type}"
+        error = f"no bundled release defines control record type {control.type}"
         return QuorumRecord(offset, timestamp, None, error=error)
     if control.name == KRAFT_VERSION:
         return QuorumRecord(offset, timestamp, KRAFT_VERSION, fields["kRaftVersion"])

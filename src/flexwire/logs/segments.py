@@ -196,7 +196,7 @@ def read_batch(
         raise RecordError(error.reason, offset=place.position + error.offset) from None
     except StopIteration:
         raise RecordError(
-            "the file became shorter while it was read", offset=place.position
+            "the file became shorter while it was being read", offset=place.position
         ) from None
     batch.position = place.position
     return batch
@@ -321,7 +321,7 @@ def _entries(
     for at in range(0, whole, layout.size):
         data = index.read(at, layout.size)
         if len(data) < layout.size:
-            yield Damage(at, index.size - at, "the file became shorter while it was read")
+            yield Damage(at, index.size - at, "the file became shorter while it was being read")
             return
         if not any(data):
             if index.is_zero(at):

@@ -13,7 +13,7 @@ these problems and accounts for every byte:
 No byte of a file is dropped silently, and memory is bounded. `flexwire.protocol` reads the content
 of a frame.
 
-The laws of this package (with tests below `tests/`):
+The laws of this package (tests below `tests/`):
 
 - Every byte of every segment is in a frame or is counted, so a missing row means that traffic is
   missing (`capture/test_accounts.py`).

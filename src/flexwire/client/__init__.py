@@ -8,7 +8,7 @@ from a broker are not trusted. Bytes that cannot be decoded raise a flexwire err
 lists the requests that may change something. `config` reads Java properties files. Sockets are
 blocking, and each call sends one request.
 
-The laws of this package (with tests below `tests/`):
+The laws of this package (tests below `tests/`):
 
 - A request that is not listed as read-only is treated as writing, because new releases add APIs
   (`net/test_calling_writing.py`).

@@ -426,8 +426,8 @@ class Section:
         interface = self.interfaces[number]
         if captured > len(body) - layout.size:
             return self._unreadable(
-                f"a packet declares {captured} bytes, but {len(body) - layout.size} remain in the"
-                " block",
+                f"a packet declares {captured} bytes, but only {len(body) - layout.size} "
+                "remain in the block",
                 body,
             )
         timestamp_us = interface.timestamp_us(high, low)

@@ -110,7 +110,7 @@ def test_a_damaged_file_is_named_once_and_the_others_are_read(tmp_path: Path) ->
     assert poll(captures)
     for name in (
         "a.pcapng: stopped reading: neither",
-        "b.pcapng: stopped reading: the length of a block",
+        "b.pcapng: stopped reading: invalid block length",
         "d.pcap",
     ):
         assert sum(name in text for text in captures.notes) == 1, captures.notes

@@ -111,7 +111,7 @@ def test_a_login_module_names_user_and_password(
         (f'{PLAIN} username="hidden";', "needs a password"),
         (f'{SCRAM} username="a" password="hidden";', "does not support sasl.mechanism PLAIN"),
         ("com.sun.security.auth.module.Krb5LoginModule required;", "got Krb5LoginModule"),
-        ("PlainLoginModule;", "expected the class"),
+        ("PlainLoginModule;", "expected a login module class"),
     ],
 )
 def test_what_is_not_a_login_module_is_refused_and_not_shown(text: str, why: str) -> None:

@@ -262,7 +262,7 @@ class Cluster(Closeable):
         self._brokers: dict[HostPort, Broker] = {}
 
     def broker(self, route: Route | str = ANY) -> Broker:
-        """Ask the cluster for the broker on a route, and connect to it."""
+        """Ask the cluster for a route's broker, and connect to it."""
         route = parse_route(route) if isinstance(route, str) else route
         first = self._first()
         return self._connected(find_broker(route, first, among_controllers=self._controllers))
@@ -277,7 +277,7 @@ class Cluster(Closeable):
         retries: int = 0,
         **options: Any,
     ) -> BrokerAnswer:
-        """Send a request to the broker on a route and return its answer, as `Broker.call` does.
+        """Send a request to a route's broker and return its answer, as `Broker.call` does.
 
         If an error code means that another broker can answer (NOT_LEADER_OR_FOLLOWER,
         NOT_COORDINATOR, NOT_CONTROLLER), or that the same broker can answer later, the answer is

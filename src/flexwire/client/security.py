@@ -30,7 +30,7 @@ FEWEST_ITERATIONS: Final = 4096
 guess. Kafka's own clients also refuse fewer iterations.
 """
 MOST_ITERATIONS: Final = 1_000_000
-"""The largest accepted number of iterations. Kafka's tools use at most 16,384 iterations. A million
+"""The largest accepted number of iterations. Kafka's tools set at most 16,384 iterations. A million
 iterations take about a second.
 """
 

@@ -79,8 +79,7 @@ def _is_open(acl_filter: Any) -> bool:
 
 
 _JOINS: Final = (
-    "with memberEpoch 0, the request asks to join the group; the group then assigns work to the "
-    "new member"
+    "with memberEpoch 0, the caller joins the group, which then assigns work to the new member"
 )
 _AS_CONTROLLER: Final = "a broker treats the caller as its controller"
 _AS_BROKER: Final = "the controller treats the caller as the broker in the request"

@@ -56,7 +56,8 @@ B_COLUMN, B_LEVEL, B_ITEMS = range(0, 24, 8)
 # outer end, and the last tag.
 FRAME = 32
 F_LEFT, F_INDEX, F_KNOWN, F_END, F_TAG = 0, 8, 8, 16, 24
-# For encoding tagged fields: the next and the last unknown field, and the start of the value.
+# For encoding tagged fields: the next unknown field, the end of these fields, and where the value
+# starts.
 F_UNKNOWN, F_LAST, F_BEGAN = 0, 16, 24
 
 # The words of one run. The rows to process, and the input: bytes and offsets, with nothing for a

@@ -190,7 +190,7 @@ class ColumnProgram:
     def _value(self, kind: types.Type, node: ColumnNode, depth: int) -> None:
         self.depth = max(self.depth, depth + 1)
         column = node.number * L.COLUMN
-        # If this column is null in other versions, mark this value as not null.
+        # If this column may contain nulls in other versions, mark this value as not null.
         if node.nullable and not self.writing and not (node.is_text or node.is_list):
             self._number(W.VALID, 0, column)
         match kind:

@@ -192,7 +192,7 @@ def validate(data: pa.Array, path: str = "", *, full: bool = False) -> None:
 
 
 def validate_nulls(data: pa.Array, path: str) -> None:
-    """Raise `CodecError` for text, or for lists with nulls, if the int32 offsets decrease.
+    """Raise `CodecError` for text or lists with nulls if the int32 offsets decrease.
 
     Kernels do not compare the offsets of a null row. Without this check, the rows next to it could
     overlap.

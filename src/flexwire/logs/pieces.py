@@ -267,7 +267,7 @@ def plan(paths: Iterable[str | Path], query: LogQuery) -> list[list[LogPiece]]:
 def split_tasks(parts: Sequence[tuple[Replica, LogQuery]]) -> list[list[LogPiece]]:
     """Return the tasks that read logs, each with its query.
 
-    If there are fewer tasks than a query requires, smaller pieces are made.
+    If there are fewer tasks than a query requests, smaller pieces are made.
     """
     pieces = [piece for log, query in parts for piece in pieces_of(log, query)]
     if not pieces:

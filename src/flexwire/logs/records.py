@@ -1,7 +1,8 @@
 """The records in a piece of a log segment as columns, or counts and sums of these records.
 
-A reader reads a few MiB at a time into a single buffer, which is reused. Control batches are never
-returned as records. Damaged bytes raise an error, or are reported in their place.
+A reader reads a few MiB at a time into a single buffer, which is reused. Only
+`read_control_records` returns the records of control batches. Damaged bytes raise an error, or are
+reported in their place.
 
 The columns have the same order and types as in Spark's Kafka source. `RecordReader` returns most of
 them. This module adds the place in the file, the number of the timestamp type, and the record

@@ -116,7 +116,7 @@ class CaptureScan:
         return None if self.release is None else catalog().release(self.release)
 
     def request(self, paths: Iterable[str | Path]) -> AnalysisRequest:
-        """Return the input of a survey. Raises `CaptureError` if the paths contain no capture."""
+        """Return the input of a survey. Raises `CaptureError` for a path without a capture."""
         return AnalysisRequest(
             tuple(capture_sources(paths)),
             BrokerEnds.parse(self.ports, self.brokers),
@@ -169,7 +169,7 @@ def read_capture(
     `CaptureScan`. Every file is read twice. The first pass reads everything, because a later packet
     may reveal what an earlier frame is. The second pass decodes the frames.
 
-    Raises `CaptureError` if the paths contain no capture, and `ArgumentError` for a value that an
+    Raises `CaptureError` for a path without a capture, and `ArgumentError` for a value that an
     option does not accept. While rows are being read, raises `CaptureError` for captures that
     cannot be read, or that contain only a part of the traffic.
     """

@@ -111,7 +111,7 @@ def read_kafka_log(
     ``paths`` are brokers' log directories, partition directories, segments, patterns and URLs.
     ``options`` are the attributes of `LogScan`. Columns that were not requested are not built.
 
-    Raises `CaptureError` if the paths contain no log, and `ArgumentError` for a missing topic or
+    Raises `CaptureError` for a path without a log, and `ArgumentError` for a missing topic or
     for a value that an option does not accept. While records are being read, raises `CaptureError`
     for damage, and `StorageError`.
     """

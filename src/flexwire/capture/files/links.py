@@ -55,7 +55,7 @@ _TCP_HEADER = struct.Struct(">HHIIBB")
 
 
 class Skipped(Exception):  # noqa: N818 - this is not an error: the packet uses another protocol
-    """Raised for a packet without a TCP segment; the error names the kind of its content."""
+    """Raised for a packet without a TCP segment, with the kind of the packet's content."""
 
 
 class UnreadablePacketError(Exception):
@@ -222,8 +222,8 @@ def _read_tcp(
             f"the TCP header declares {payload - start} bytes: expected at least {TCP_BYTES}, and "
             f"at most the {end - start} bytes left in the IP packet"
         )
-    # Bytes after the end of the IP packet are link-layer padding. Bytes of the packet that were not
-    # captured count as missing, even if they are TCP options.
+    # Bytes after the end of the IP packet are link-layer padding. Payload bytes that were not
+    # captured count as missing, but TCP options that were not captured do not.
     missing = max(0, end - max(len(data), payload))
     return Segment(
         packet.timestamp_us,
@@ -244,7 +244,7 @@ __all__ = ["Segment", "SegmentCounts", "UnreadableBytes", "read_segments"]
 def read_segments(
     path: str | os.PathLike[str], counts: SegmentCounts | None = None
 ) -> Iterator[Segment | UnreadableBytes]:
-    """Yield the TCP segments of a pcap or pcapng file, compressed or not, in the file's order.
+    """Yield the TCP segments of a pcap or pcapng file, gzip-compressed or not, in file order.
 
     Packets without a TCP segment are counted in ``counts.skipped``, by their content. A packet
     whose segment cannot be read is yielded as `UnreadableBytes`. If a damaged file ends early, the

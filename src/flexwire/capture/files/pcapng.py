@@ -158,8 +158,8 @@ class PcapngWriter(Closeable):
     the directory. Files from earlier runs are not changed, and several writers may use the same
     directory. Only the owner can read the files; if the writer creates the directory, only the
     owner can read that too. With a ``keep`` limit, the oldest finished files of this writer are
-    removed to make room, and are listed in ``kept.removed``. Each file contains the ``comment``, or
-    several of them.
+    removed to make room, and are listed in ``kept.removed``. ``comment`` is one comment or several,
+    and each file contains all of them.
 
     In each file, the first payload of each stream has a comment that marks the beginning of a
     frame. The frames in each file can therefore be read without the other files. A stream without
@@ -236,7 +236,7 @@ class PcapngWriter(Closeable):
         self.told += 1
 
     def rotate(self) -> bool:
-        """Continue in the next file, so that both files contain only complete frames.
+        """Continue in the next file, so that both files contain complete frames.
 
         Returns whether a file was finished. An empty file is not finished, but remains in use.
         Raises `CaptureError` if the next file cannot be created. The next frames are then written
@@ -487,8 +487,8 @@ class TappedConnection:
             sender, receiver = receiver, sender
         size = len(data) + missing
         said = b"".join(option(OPTION_COMMENT, comment) for comment in comments if comment)
-        # If the payload ends within a segment, one more packet is needed, and another one for the
-        # receiver's last acknowledgment.
+        # One more packet is needed if the payload ends within a segment, and one more in any case
+        # for the receiver's last acknowledgment.
         count = -(-size // SEGMENT_BYTES) + bool(missing) + 1
         estimate = len(data) + len(said) + count * _PACKET_OVERHEAD
         end = sender.sequence + size

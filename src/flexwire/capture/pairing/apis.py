@@ -78,7 +78,7 @@ class ApiTable:
 @per_catalog
 @cache
 def api_table() -> ApiTable:
-    """Return the table for a catalog."""
+    """Return the table for the catalog."""
     keys = [key for key in sorted(catalog().api_keys()) if key >= 0 and request_entries(key)]
     ranges = [entry.versions for key in keys for entry in request_entries(key)]
     newest = max(

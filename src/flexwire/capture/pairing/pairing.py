@@ -218,7 +218,7 @@ class Pairing:
     def know(
         self, forgotten: dict[str, list[int]], early: dict[str, dict[int, RequestSummary]]
     ) -> None:
-        """Add the results of another pairing's `forgotten` and `early`."""
+        """Add the results of `forgotten` and `early` from a pairing of other connections."""
         self._forgotten.update(forgotten)
         self._early.update(early)
 

@@ -1,4 +1,4 @@
-"""Convert TCP segments to frames: find connections, restore byte order, find where frames begin.
+"""Convert TCP segments to frames: find connections, restore the order, and find where frames begin.
 
 Python objects can do all of this, one segment at a time. Kernels do the same work on columns
 (`flows`, `merging`, `segments`, `frames`). The kernels process only the segments that they can

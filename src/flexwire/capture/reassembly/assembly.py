@@ -96,7 +96,7 @@ class KeyActivity(NamedTuple):
 
 
 class FrameAssembler:
-    """Convert the segments between two endpoints to frames, in the order of the capture.
+    """Convert the segments between two endpoints, in the order of the capture, to frames.
 
     Segments may be missing, out of order, retransmitted with different boundaries, or truncated by
     the snaplen. Missing bytes, and bytes outside frames, become a `CapturedFrame` with an error.

@@ -200,7 +200,7 @@ class Roles:
     1. the end that is not among the ``brokers``, if exactly one end is;
     2. the sender of a SYN, or of a payload that flexwire's own captures mark as a request;
     3. the end that sent a request whose correlation id the other end returned;
-    4. the only end whose bytes look like a request and not like a response;
+    4. the only end that sent bytes that look like a request and not like a response;
     5. the client of an earlier connection on these ports (``known``);
     6. the end with the higher port.
     """
@@ -386,8 +386,9 @@ class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
     ``evidence`` explains why the connection is or is not considered Kafka. ``reads_as_kafka`` is
     true if some of its bytes can be decoded as Kafka, so that its headers can be trusted.
     ``looks_like`` is the name of another protocol that the bytes resemble. The name is "Kafka" if
-    the connection can be decoded as Kafka, but neither end was given as a broker. The remaining
-    fields, the client and facts from earlier analyses, are set after the survey reads the frames.
+    brokers were given and neither end is one of them, but the connection can be decoded as Kafka.
+    The remaining fields, the client and facts from earlier analyses, are set after the survey has
+    read the frames.
     """
 
     connection: str

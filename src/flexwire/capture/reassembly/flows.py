@@ -111,7 +111,7 @@ class Flows:
     """Convert the segments of a capture, chunk by chunk, to the frames of all connections.
 
     ``brokers``, ``limit`` and ``endless`` are passed to `FrameAssembler`. The object can be pickled
-    between two chunks, and then continues elsewhere.
+    between two chunks and continued elsewhere.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Split one direction of a connection into frames, and resume after damaged bytes.
+"""Split one direction of a connection into frames, and find frames again after damage.
 
 A frame begins where the frame before it ends, so one lost length hides all later frames. After lost
 bytes, pieces are held, and a guess by the caller decides whether a frame begins at a piece.
@@ -133,7 +133,7 @@ _IDS_APART = 100
 _CLIENT_ID_SAMPLE = 48
 
 REQUEST_HEAD_BYTES = _HEAD.size + _CLIENT_ID_LENGTH.size + _CLIENT_ID_SAMPLE
-"""This many bytes are enough to decide whether they begin with a request."""
+"""This many bytes are enough to decide whether a request begins with them."""
 
 
 def looks_like_request(head: bytes, limit: int) -> bool | None:
@@ -378,7 +378,7 @@ class Framer:
         return len(self._buffer) >= SAMPLE_BYTES
 
     def pass_over(self, went: SideResult) -> None:
-        """Continue after bytes in which another object found no frame.
+        """Continue after bytes in which another object did not find the start of a frame.
 
         No bytes are kept.
         """

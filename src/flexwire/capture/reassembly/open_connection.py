@@ -194,7 +194,7 @@ class OpenConnection:
     def _end(
         self, direction: Direction, source: str, others: Sequence[Course]
     ) -> _OrderedSide | None:
-        """Return the state of an end that is certainly in order, except for ``others``, or None."""
+        """Return the state of an end that is certainly in order apart from ``others``, or None."""
         half = self._halves[direction]
         stands, follows = half.stream.standing(), self.course.next_of(source)
         if stands is None or stands != follows:

@@ -325,7 +325,7 @@ class FileWindow:
         return count > 0
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes for Python objects. Other bytes are read from the file."""
+        """Return the next bytes for Python objects. Bytes outside the buffer come from the file."""
         end = min(self.position + size, self.filled)
         data = self.buffer[self.position : end].tobytes()
         self.position = end

@@ -11,7 +11,7 @@ packets ─▶ connections ─▶ streams ─▶ records ─▶ opened ─▶ a 
 Captures are rewritten before any other code reads them: connections that can be decrypted become
 plain TCP, and everything else is copied. No other package therefore needs to know about TLS. Every
 record is authenticated, so the decrypted data is exactly the data that was sent. A connection that
-is not decrypted is counted under the reason. No secret is ever shown.
+is not decrypted is counted under its reason. No secret is ever shown.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ class _CaptureRewriter(ExitStack):
         self._ends.clear()
 
     def paths(self) -> tuple[Path, ...]:
-        """Return the files after closing them."""
+        """Return the files, which must already be closed."""
         copied = (self._copier.path,) if self._copier.packets else ()
         return (*(() if self._writer is None else self._writer.paths), *copied)
 

@@ -129,7 +129,7 @@ def open_capture(
 ) -> Iterator[tuple[io.BufferedReader[Any], bool]]:
     """Open a file for forward reading, decompressed. Also return whether the file is compressed.
 
-    Only an uncompressed file can have a ``start`` within the file.
+    A ``start`` other than 0 is possible only for an uncompressed file.
     """
     try:
         file = _opened(name, start) if opener is None else _buffered(opener(name, start))

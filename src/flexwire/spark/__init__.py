@@ -4,9 +4,9 @@
 `condition_of` returns the condition of an error.
 
 A capture may be larger than memory, and a connection may continue from one of its files to the
-next. A survey therefore first finds the state of all connections at each cut. Then each range
-between cuts is a task that writes its part of every table (`capture_job`) and adds to the facts. At
-the end everything is published in one step (`outputs`). Other packages read the bytes. This package
+next. A survey therefore first finds the state of all connections at each cut. Then one task for
+each range between cuts writes its part of every table (`capture_job`) and adds to the facts. At the
+end, everything is published in one step (`outputs`). Other packages read the bytes. This package
 contains only the parts that need Spark. PySpark is imported only here, and in the modules where
 Spark looks for formats (``pyspark_flexwire_…``).
 

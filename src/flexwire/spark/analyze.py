@@ -4,9 +4,9 @@
 capture files ─▶ survey ─▶ ranges ─▶ tables ─▶ facts ─▶ report
                                         └─▶ answers ─┘
 ```
-Each task writes its part of each table for one range (`flexwire.spark.capture_job`), and sums up
-the figures for the report. Answers are computed from the tables. Everything is written below a
-staging directory and published at the end.
+Each task handles one range (`flexwire.spark.capture_job`): it writes its part of each table, and
+sums up the figures for the report. Answers are computed from the tables. Everything is written
+below a staging directory and published at the end.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
 _NO_OBJECTS = "by_objects no longer has an effect; leave it out"
 # The audit's table is a single file, which the driver writes.
 _AUDIT_DIRECTORY = f"{TABLES}/audit"
-# The tables that remain empty in an analysis without a capture.
+# The tables that remain empty in an analysis without captures.
 _TRAFFIC = {
     table.place: schema_of(table.columns)
     for table in TRAFFIC_TABLES
@@ -157,8 +157,8 @@ class Analysis:
     """The result of an analysis: its files, its facts, and the seconds of each stage.
 
     ``output`` reads the result, on this machine or in a store. If the output is on this machine,
-    its paths are available too. ``is_new`` is false if the tables already had the input, so that
-    nothing had to be done. ``notes`` are messages for the user about the run.
+    its paths are available too. ``is_new`` is false if the tables already contained the input, so
+    that nothing had to be done. ``notes`` are messages for the user about the run.
     """
 
     output: Output
@@ -385,10 +385,10 @@ class _AnalysisJob:
     def publish_and_register(
         self, facts: Facts, files: list[InputFile], caller: SparkSession
     ) -> tuple[str, ...]:
-        """Publish everything while Spark still runs, if tables are to be registered; return notes.
+        """If tables are to be registered, publish everything while Spark still runs; return notes.
 
         The session of the ``caller`` registers the tables, because this session may have cached a
-        list of files that no longer exist.
+        list that contains files that no longer exist.
         """
         if (place := self.options.output.register) is None:
             return ()
@@ -442,8 +442,8 @@ class _AnalysisJob:
         return range_bytes_for(total, at_once, most)
 
     def _tasks_at_once(self, total: int) -> int:
-        # On Spark Connect and on a cluster, only a job can find this number. For small inputs, the
-        # number changes nothing.
+        # On Spark Connect and on a cluster, this number can only be found by running a job. For
+        # small inputs, the number makes no difference.
         return 1 if total <= 2 * LEAST_RANGE_BYTES else tasks_at_once(self.spark)
 
     @contextmanager
@@ -464,7 +464,7 @@ class _AnalysisJob:
         return facts
 
     def write_logs(self, files: list[InputFile]) -> LogFacts:
-        """Write the tables of logs next to the existing tables of traffic."""
+        """Write the log tables next to the existing traffic tables."""
         with self._stage("Reading logs"):
             total = sum(file.size for file in files)
             plan = plan_logs(files, self._tasks_at_once(total), self.staging.next_offsets)
@@ -476,7 +476,7 @@ class _AnalysisJob:
             )
 
     def of_captures(self, files: list[InputFile]) -> tuple[Facts, tuple[str, ...], CaptureMarks]:
-        """Write the tables of captures and measure them.
+        """Write the capture tables and measure them.
 
         Return the facts, notes for the user, and the marks in the files.
         """
@@ -509,7 +509,7 @@ class _AnalysisJob:
     def rehearse(
         self, facts: Facts, files: list[InputFile], rehearsed: Iterable[tuple[str, str]]
     ) -> tuple[Facts, tuple[str, ...]]:
-        """Add the actions of taps that rehearsed a release, if any; return facts and notes."""
+        """Add the actions of any taps that rehearsed a release; return facts and notes."""
         release_of = dict(rehearsed)
         captures = [file for file in files if file.name in release_of]
         if not captures:

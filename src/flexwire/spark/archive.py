@@ -1,4 +1,4 @@
-"""An archive of Spark's loaded and verified Java classes, for faster starts of Spark.
+"""An archive of Spark's loaded and verified Java classes, with which Spark starts faster.
 
 Java loads about ten thousand classes when Spark starts, which takes half of the CPU time of the
 start. A Java process can write its classes to an archive when it ends. A later Java process maps
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 _QUIET: Final = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 _SUFFIX: Final = ".jsa"
 _ROOT, _OTHERS_WRITE = 0, 0o022
-# The query uses the operations of answers. The query only makes Java load the classes of these
-# operations. The result of the query is unused.
+# The query uses the operations that answers need. The query only makes Java load the classes of
+# these operations. The result of the query is unused.
 _QUERY: Final = """
     select *, rank() over (order by bytes desc) from (
       select name, sum(size) as bytes, percentile_approx(size, 0.5), count(one.n), max_by(time, 1)
@@ -42,13 +42,13 @@ _QUERY: Final = """
       group by name, date_trunc('day', time)
     ) join flexwire_rows using (name) order by bytes
 """
-# Writing the archive takes ten seconds. The limit leaves time for a busy machine, and still ends a
+# Writing the archive takes ten seconds. The limit allows for a busy machine, but still ends a
 # process that hangs.
 _TIMEOUT_S = 300
 
 
 def with_archive(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a session that starts Java, with the archive if one exists."""
+    """Return the settings for a session that starts Java, including the archive if one exists."""
     archive = find_archive()
     if archive is None:
         return dict(settings)
@@ -68,7 +68,7 @@ def find_archive() -> Path | None:
 
 
 def make_archive(settings: Mapping[str, str]) -> Path | None:
-    """Make an archive unless one exists. Return None if that fails or no directory is safe.
+    """Create an archive unless one exists. Return None if that fails or no directory is safe.
 
     ``settings`` are those of the sessions that will use it. To create an archive, Spark is started
     once. The archive takes 120 MB of disk space.
@@ -112,12 +112,12 @@ def _finished_name(draft: Path) -> Path:
 
 
 def _name() -> str:
-    """Return a name that differs for each Java, each Spark and each set of jars."""
+    """Return a name that is different for each Java, each Spark and each set of jars."""
     digest = hashlib.sha256(f"{pyspark.__version__} {_QUERY}".encode())
     for _, java in candidates([]):
         digest.update(_release(java))
-    # Java reads the jars in the order in which the directory lists them, and checks the time and
-    # size of each.
+    # Java reads the jars in the order of the directory listing, and checks the time and size of
+    # each.
     with suppress(OSError), os.scandir(_spark() / "jars") as jars:
         for jar in jars:
             status = jar.stat()
@@ -126,7 +126,7 @@ def _name() -> str:
 
 
 def _place() -> str:
-    """Return a name for the places of Spark and Java. An upgrade in place does not change it."""
+    """Return a name for the locations of Spark and Java. An upgrade in place does not change it."""
     digest = hashlib.sha256(f"{_spark()} ".encode())
     for _, java in candidates([]):
         digest.update(f"{java} ".encode())

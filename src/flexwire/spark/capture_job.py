@@ -1,4 +1,4 @@
-"""Write the tables of a capture with Spark: tasks for its survey, its ranges and their sums.
+"""Write the tables of a capture with Spark: tasks survey it, decode its ranges, and add up sums.
 
 ```
 files looked at ─▶ in order, cut in pieces ─▶ survey of each piece ─▶ fold: each is proven, or
@@ -95,18 +95,15 @@ LEAST_BYTES: Final = 1 << 30
 LOOKED_BY_TASK: Final = 1000
 """The number of files that one task examines, which takes about twenty seconds in a store."""
 MOST_LOOKING: Final = 256
-"""The largest number of tasks that examine files, because the driver lists the files for each.
-
-
-"""
+"""The largest number of tasks that examine files, because the driver lists the files for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class SurveySummary:
     """The summary of a survey for the driver.
 
-    ``packets`` counts all packets in the files. ``reason`` says why the first file without usable
-    packets has none, and ``source`` is its name. ``unreadable`` lists files without packets.
+    ``packets`` counts all packets in the files. ``reason`` explains why the first file without
+    usable packets has none, and ``source`` is its name. ``unreadable`` lists files without packets.
     ``went_on`` is the number of connections that continue from an earlier analysis. If no
     connection continues, ``begins_anew`` is the reason. ``held_bytes`` is the number of bytes in
     frames that continue in a later capture. If ``overlaps`` is true, nothing is surveyed yet,
@@ -231,7 +228,7 @@ def _written(
 def _plan(
     request: AnalysisRequest, look_tasks: int, size: int, _number: int, task_output: TaskOutput
 ) -> int:
-    """Cut the capture into pieces of about ``size`` bytes, and return their number.
+    """Cut the capture into pieces of about ``size`` bytes, and return how many there are.
 
     The number is 0 if files seem to overlap.
     """
@@ -306,7 +303,7 @@ def _join(
     _number: int,
     task_output: TaskOutput,
 ) -> SurveySummary:
-    """Join the shares of the connections that tasks have surveyed."""
+    """Join the surveys of all shares of the connections."""
     begin_task()
     directory = task_output.directory
 
@@ -360,13 +357,13 @@ _SUMS: Final = "_sums/0"
 
 
 def keep_sums(directory: OutputDirectory, number: int, sums: AnalysisSums) -> None:
-    """Keep the sums of a task. Later jobs use larger numbers for their tasks."""
+    """Store the sums of a task. Later jobs use larger numbers for their tasks."""
     data = pickle.dumps(sums, pickle.HIGHEST_PROTOCOL)
     write_there(directory, f"{_SUMS}/{number:06d}", compress(data))
 
 
 def sums_number(number: int) -> int:
-    """Return the number of the sums that belong to a task's files.
+    """Return the number under which the sums for a task's files are stored.
 
     The survey's files have the number -1.
     """
@@ -378,9 +375,9 @@ def merged_sums(
 ) -> AnalysisSums:
     """Merge the sums of ``count`` tasks, in the order of their numbers, and remove them.
 
-    Sums with a number below ``first`` are those of an earlier job, and are kept. Raises
-    `StorageError` if fewer than ``count`` sums are listed, because the result would be incorrect
-    without all parts.
+    Sums with a number below ``first`` belong to an earlier job, and are kept. Raises `StorageError`
+    if fewer than ``count`` sums are listed, because the result would be incorrect without all
+    parts.
     """
     files = sorted((entry.name, entry.size) for entry in directory.entries(f"{_SUMS}/"))
     files = [file for file in files if file[0] >= f"{_SUMS}/{first:06d}"]
@@ -393,7 +390,7 @@ def merged_sums(
     return sums
 
 
-# The approximate ratio of a compressed file's content to its size.
+# The approximate ratio of the size of a compressed file's content to the size of the file.
 _INFLATION: Final = 10
 
 # The number of bytes below which reading the files in one task takes no extra time.
@@ -451,7 +448,9 @@ def answer_notes(facts: Facts) -> tuple[str, ...]:
 LEAST_RANGE_BYTES: Final = 64 << 20
 """The smallest range in bytes. A smaller range decodes faster than a task starts."""
 MOST_RANGE_BYTES: Final = 4 << 30
-"""The largest range in bytes. Decoding such a range takes a minute, which a failed task repeats."""
+"""The largest range in bytes. Decoding such a range takes a minute, and a failed task must start
+over.
+"""
 MOST_CLUSTER_RANGE_BYTES: Final = 512 << 20
 """The largest range on a cluster, in bytes. A cluster can lose and add executors.
 
@@ -460,14 +459,14 @@ The ranges of a lost executor are decoded again, and the number of executors can
 
 # The survey writes its files before any range does.
 _OF_SURVEY: Final = -1
-# Tables that every analysis has, whatever its input.
+# The tables that every analysis writes, whatever its input.
 ALWAYS = {FRAMES: schema.FRAMES_TABLE, RECORDS: schema.RECORDS}
 
 
 def range_bytes_for(total: int, tasks_at_once: int, most: int = MOST_RANGE_BYTES) -> int:
     """Return how many bytes of a capture of ``total`` bytes one task decodes.
 
-    There are two rounds of tasks if this keeps files large, and otherwise one round. The result is
+    The tasks run in two rounds if this keeps files large, and otherwise in one round. The result is
     at most ``most``, unless this would require too many tasks.
     """
     processors = max(1, tasks_at_once)
@@ -496,7 +495,7 @@ def write_tables(
         work = partial(_decode, task_request, request.digest, summary.span_us, summary.ranges > 1)
         committed += run_tasks(spark, summary.ranges, work, task_output)
     written_files = compact(spark, committed, task_output)
-    # A survey that was abandoned has written nothing.
+    # An abandoned survey has written nothing.
     sums_written = len(committed) if survey.files else len(committed) - 1
     sums = merged_sums(directory, summary.span_us, sums_written)
     directory.remove(entry.name for entry in directory.entries(f"{KEPT}/"))

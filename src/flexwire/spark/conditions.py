@@ -1,10 +1,10 @@
-"""Finds the condition of an error from Spark's Python workers in the user's program.
+"""Finds, in the user's program, the condition of an error that Spark's Python workers raised.
 
-Java receives a Python worker's error as a string, so its class and attributes are lost. The
+Java receives a Python worker's error as a string, so the error's class and attributes are lost. The
 condition that Spark shows is Spark's own: ``PYTHON_EXCEPTION``, ``PYTHON_DATA_SOURCE_ERROR`` or
 ``STREAM_FAILED``. Python appends the notes of an error to its traceback (PEP 678). The condition is
-therefore a note, such as ``[FLEXWIRE.DATA_LOST]``, and the error's own text remains the same.
-`flexwire.tasks.carrying_condition` adds the note.
+therefore added as a note, such as ``[FLEXWIRE.DATA_LOST]``, and the error's own text remains
+unchanged. `flexwire.tasks.carrying_condition` adds the note.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from flexwire import errors
 from flexwire.errors import FlexwireError
 
 _NOTE: Final = re.compile(r"^\[(FLEXWIRE\.[A-Z_]+)\]\s*$", re.MULTILINE)
-# The line with the class, which follows the stack in a traceback. Each error class has a condition.
+# The line with the class, which follows the stack in a traceback. Each error class defines a
+# condition.
 _CLASS: Final = re.compile(r"^flexwire\.errors\.(\w+)(?=:|$)", re.MULTILINE)
 
 
 def condition_of(error: BaseException) -> str | None:
     """Return the condition of a flexwire error, or of a Spark error that a flexwire error caused.
 
-    The condition is in `flexwire.errors.CONDITIONS`, or None if the cause is not an error of
-    flexwire.
+    The condition is one of `flexwire.errors.CONDITIONS`, or None if the cause is not a flexwire
+    error.
 
     >>> from flexwire.errors import UnknownMessageError
     >>> condition_of(UnknownMessageError("no message 'Fetsch'"))

@@ -1,7 +1,7 @@
-"""A table of an analysis as a DataFrame, by path or URL.
+"""Read a table of an analysis, by path or URL, as a DataFrame.
 
 On this machine Spark's own Parquet reader reads the files, and it reads only the columns that a
-query uses. Spark reads ``s3://`` only with Hadoop's connectors, which are additional jars with
+query uses. Spark can read ``s3://`` only with Hadoop's connectors, which are additional jars with
 their own settings. For ``s3://`` a Python data source is therefore used: tasks read the files
 through the same store that wrote them. A task reads several small files, or about 128 MB of a large
 one.
@@ -49,14 +49,14 @@ if TYPE_CHECKING:
 
 
 PART_BYTES: Final = 128 << 20
-"""The largest part of a file that one task reads, in bytes. Several tasks share a larger file, and
-each reads some of its row groups.
+"""The largest part of a file that one task reads, in bytes. A larger file is shared among several
+tasks, each of which reads some of its row groups.
 """
 # The number of bytes that can be read in the time that opening a file takes.
 _OPEN_BYTES: Final = 4 << 20
 _TASKS: Final = 64
 
-# Repeated values take few bytes in a file, but not in memory.
+# Repeated values take up few bytes in a file, but many in memory.
 _BATCH_VALUES: Final = 4_000_000
 _PLACE, _FILES = "place", "files"
 
@@ -79,7 +79,7 @@ def table(
 
 
 def output_of(out: str | Path) -> Output:
-    """Return the complete output in ``out``, whether analyses replace it or add to it."""
+    """Return the complete output in ``out``, whether new analyses replace it or add to it."""
     if isinstance(out, str | Path) and is_delta(OutputDirectory(str(out))):
         with needed_by("reading Delta tables", "delta"):
             from flexwire.spark.delta.output import (  # noqa: PLC0415 - an extra
@@ -104,9 +104,9 @@ def read(
     schema: pa.Schema | None = None,
     narrow: StructType | None = None,
 ) -> DataFrame:
-    """Return a table with these columns, by default all. Columns that its files lack are null.
+    """Return a table with these columns (default: all). Columns missing from its files are null.
 
-    ``narrow`` is a hint: a schema with only the needed columns and their needed fields.
+    ``narrow`` is a hint: a schema that contains only the columns and fields that are needed.
     """
     files = output.files(name)
     if schema is None:
@@ -155,12 +155,12 @@ def _read_here(
 
 
 def literal_path(path: str) -> str:
-    """Return a path with escapes, so that Hadoop reads every character literally."""
+    """Return a path with escapes, so that Hadoop interprets every character literally."""
     return re.sub(r"[][{}*?\\]", r"\\\g<0>", path)
 
 
 def _keys(file: str) -> dict[str, str]:
-    """Return the values of partition columns in the name of a file."""
+    """Return the values of partition columns from the name of a file."""
     return dict(part.split("=", 1) for part in file.split("/") if "=" in part)
 
 
@@ -181,8 +181,8 @@ class ParquetFilePart:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the part with these columns. Columns that the file lacks are null.
 
-        Batches have a limited number of rows, and about `BATCH_BYTES`. Row groups without any row
-        in the ranges of ``only`` are not read. The other row groups are read whole.
+        A batch contains a limited number of rows, and about `BATCH_BYTES` bytes. Row groups without
+        any row in the ranges of ``only`` are not read. The other row groups are read whole.
         """
         directory = OutputDirectory(place)
         system, root = directory.arrow()
@@ -215,10 +215,10 @@ class ParquetFilePart:
 
 
 def task_parts(files: Iterable[tuple[str, int]]) -> list[tuple[ParquetFilePart, ...]]:
-    """Divide files, given by name and size, among tasks. Return the parts for each task.
+    """Divide files, given by name and size, among tasks. Return the parts that each task reads.
 
     A task reads about `PART_BYTES` of a large file, or several small files. If there are fewer
-    bytes in total, each task reads less, and there are still about `_TASKS` tasks.
+    bytes in total, each task reads less, so that there are still about `_TASKS` tasks.
     """
     parts = []
     for file, size in files:
@@ -277,10 +277,10 @@ class _TablesReader(DataSourceReader):
 
 
 def _leaves(schema: pq.ParquetSchema, wanted: Mapping[str, pa.DataType]) -> list[str]:
-    """Return the columns of a file, by their paths, that have the wanted columns and fields.
+    """Return the paths of the columns in a file that hold the wanted columns and fields.
 
     If a file lacks a field of a structure, all fields of its column are read. Otherwise a structure
-    without any known field would be lost, with the rows in which it is null.
+    without any known field would be lost, and with it the information about which rows are null.
     """
     paths: dict[str, dict[str, str]] = {}
     for path in (schema.column(number).path for number in range(len(schema))):
@@ -295,7 +295,7 @@ def _leaves(schema: pq.ParquetSchema, wanted: Mapping[str, pa.DataType]) -> list
 
 
 def _fields(path: str, kind: pa.DataType) -> Iterator[str]:
-    """Yield the paths of the values of a column, without the parts for lists."""
+    """Yield the paths of the values of a column, without the path components for lists."""
     if pa.types.is_list(kind):
         yield from _fields(path, kind.value_type)
     elif pa.types.is_struct(kind):
@@ -306,7 +306,7 @@ def _fields(path: str, kind: pa.DataType) -> Iterator[str]:
 
 
 def _bounded_rows(footer: pq.FileMetaData, columns: set[str]) -> int:
-    """Return the number of rows of a file that make a batch of about the wanted size."""
+    """Return how many rows of a file make up a batch of about the wanted size."""
     values = size = 1
     for group in map(footer.row_group, range(footer.num_row_groups)):
         for column in map(group.column, range(group.num_columns)):
@@ -318,7 +318,7 @@ def _bounded_rows(footer: pq.FileMetaData, columns: set[str]) -> int:
 
 
 def _repeated(value: str | None, count: int, kind: pa.DataType) -> pa.Array:
-    """Return a column that the file lacks: filled with the value of its directory, or with null."""
+    """Return a column that the file lacks, filled with its directory's value, or with null."""
     return pa.repeat(
         pa.scalar(value, pa.string()).cast(kind) if value else pa.scalar(None, kind), count
     )
@@ -348,15 +348,15 @@ def of_files(
 ) -> DataFrame:
     """Apply ``task`` to these columns of tables. Return its rows as a DataFrame of ``schema``.
 
-    Row groups without any row in the ranges of ``only`` are not read. The task gets all rows of the
-    other row groups. `task_parts` divides each table among tasks, so one task can read several
+    Row groups without any row in the ranges of ``only`` are not read. The task receives all rows of
+    the other row groups. `task_parts` divides each table among tasks, so one task can read several
     small tables.
     """
     tables = []
     for name in names:
         schema_read = output.schema(name)
         if lacks_origin(schema_read):
-            # An older release wrote all files of this table.
+            # All files of this table were written by an older release.
             schema_read = schema_read.append(ORIGIN)
         parts = task_parts((file.name, file.size) for file in output.files(name))
         table_columns = pa.schema([schema_read.field(column) for column in columns])

@@ -46,7 +46,7 @@ __all__ = [
 
 
 class _AnswersModule(ModuleType):
-    """The class of this package as a module object.
+    """The class of this package's module object.
 
     With this class, importing an answer's old module does not hide the function of the same name.
     """
@@ -90,7 +90,7 @@ def audit(
 def audit_cluster(
     spark: SparkSession, tables: str | Path, releases: Sequence[str] = ()
 ) -> DataFrame:
-    """Return the effects of these releases on the cluster: one row for each gate and release.
+    """Return how these releases affect the cluster: one row for each gate and release.
 
     The columns are those of ``cluster`` in ``audit.json``. Arguments and errors are those of
     `audit`.
@@ -159,7 +159,7 @@ def _stored_tables(spark: SparkSession, tables: Output) -> AuditTables:
         table = f"{MESSAGES}/{name}"
         if name not in names:
             return None
-        # Tables that grow have a column with the analysis of each row.
+        # Tables that grow contain a column with the analysis of each row.
         schema = table_schema(name) if type(tables) is Output else None
         return view_of(tables, table, read(table, schema), read)
 

@@ -1,10 +1,10 @@
-"""Views of growing tables, with the same rows as the tables of a single analysis of all input.
+"""Views of growing tables, with the rows that a single analysis of all input would write.
 
-A connection that continues from one analysis to the next has rows in each analysis. In a view, all
-these rows have the first of these analyses in the column ``analysis``, so that the keys of
-`flexwire.tables.keys` join them. A connection has one row, whose counts are sums. A request has a
-column that says whether its response is in a later analysis. Frames and records contain the facts
-about the client and the topic that a later analysis learned.
+A connection that continues from one analysis to the next is recorded in rows of each analysis. In a
+view, the column ``analysis`` of all these rows contains the first of these analyses, so that the
+keys of `flexwire.tables.keys` join them. Each connection is a single row, whose counts are sums.
+For each request, a column indicates whether its response is in a later analysis. Frames and records
+contain the facts about the client and the topic that a later analysis learned.
 
 Lookups are joins by unique keys. If an answer does not use the joined columns, Spark therefore
 leaves the join out.
@@ -62,7 +62,7 @@ def view_of(output: Output, name: str, rows: DataFrame, read: Read) -> DataFrame
 def own_view_of(output: Output, rows: DataFrame) -> DataFrame:
     """Return rows of one analysis with the keys of views, and without facts of other analyses.
 
-    These rows depend only on the files from which they come.
+    These rows depend only on the files that contain them.
     """
     if not output.is_continued or BEGAN_IN not in rows.columns:
         return rows
@@ -108,7 +108,7 @@ def _summed(name: str, is_count: bool, order: Column) -> Column:  # noqa: FBT001
 
 
 def learned_later(connections: DataFrame) -> DataFrame:
-    """Return the facts about clients that the view of frames fills in, by connection.
+    """Return, by connection, the facts about clients that the view of frames fills in.
 
     A row contains the key of the connection, and the columns that identify its client.
     """
@@ -121,11 +121,11 @@ def learned_later(connections: DataFrame) -> DataFrame:
 
 
 def _later(connections: DataFrame) -> DataFrame:
-    """Return the requests answered later and the ``known_`` client facts, by connection.
+    """Return, by connection, the requests answered later and the ``known_`` client facts.
 
     The rows of ``connections`` are those of single analyses. Connections without such facts are
-    left out. A line of a request log contains the software that the broker knew at that moment, so
-    later lines say nothing about it.
+    omitted. A line of a request log names the client software that the broker knew at that moment,
+    so later lines add nothing to it.
     """
     key = connection_key(connections.columns)
     origin = F.coalesce(BEGAN_IN, ANALYSIS)
@@ -177,7 +177,7 @@ def _with_later(frames: DataFrame, connections: DataFrame) -> DataFrame:
 
 
 def task_of(task: Task, columns: Sequence[str]) -> tuple[Task, list[str]]:
-    """Return a task that reads files as views, and the file columns that the task needs."""
+    """Return a task that reads files as views, and the columns of the files that the task needs."""
     if ANALYSIS not in columns:
         return task, [*columns]
     return partial(_with_origin, task, [*columns]), [*columns, BEGAN_IN]

@@ -1,16 +1,16 @@
-"""Compute answers about tables that grow from sums that are kept for each day.
+"""Compute answers about growing tables from sums that are stored for each day.
 
 ```
 sums/NAME/DAY-DIGEST.parquet     the sums of one answer for one day
 ```
 
-The name of a file of sums contains a digest of everything that the sums depend on: the files of
+The name of each sums file contains a digest of everything that the sums depend on: the files of
 that day, by name and size, in each table that the answer reads; the release of flexwire; and the
 catalog. The files of a table never change, and no name is reused. Sums whose digest matches the
 current files are therefore correct, and no sums have to be invalidated. An append, `undo`,
 `compact` or `retain` changes the files of the days that it touches, and thereby the names of their
-sums. Missing sums are computed from the rows of their days, and kept. Sums may be removed at any
-time, and two processes may write the same sums.
+sums. Missing sums are computed from the rows of their days, and stored. Sums can be removed at any
+time, and two processes can write the same sums.
 """
 
 from __future__ import annotations
@@ -61,27 +61,27 @@ if TYPE_CHECKING:
 _ALL_TIME: Final = TimeSpan()
 _DAYS_AT_ONCE: Final = 32
 _MOST_ROWS: Final = 1_000_000
-"""The largest number of rows of sums that are kept. If the sums of some days have more rows, they
-are not kept.
+"""The largest number of rows of sums that are stored. If the sums of some days have more rows, they
+are not stored.
 """
 _STALE: Final = timedelta(hours=1)
-"""The age at which outdated sums of the same day are removed. Until then, a reader may need them.
+"""The age at which outdated sums of the same day are removed. Until then, readers may need them.
 """
 
 
 @dataclass(frozen=True)
 class KeptSums(Output):
-    """Files of sums that can be read as a table."""
+    """Sums files that can be read as a table."""
 
     kept: tuple[FileEntry, ...]
 
     def files(self, _name: str) -> list[FileEntry]:
-        """Return the files of sums."""
+        """Return the sums files."""
         return [*self.kept]
 
 
 class _NotRead:
-    """A table from which no sums are computed. Reading this table would be a mistake."""
+    """A table from which no sums are computed. Reading it would be a programming error."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AssertionError(
@@ -148,7 +148,7 @@ class SumsByDay:
         return sums.unless(replace(self.tables, connections=connections))
 
     def _whole(self, read_table: Read) -> AnalysisTables:
-        """Return the tables for totals, with the rows needed from other days and analyses."""
+        """Return the tables for totals, with the required rows from other days and analyses."""
         connections = self._read(self.output, CONNECTIONS, read_table=read_table)
         is_continued = self.output.is_continued and BEGAN_IN in connections.columns
         has_names = is_continued and TOPIC_NAMES in self.output.names
@@ -168,10 +168,10 @@ class SumsByDay:
         return TOLD_NAMES.total(rows(read_stored), self.tables)
 
     def _sums(self, name: str, sums: DaySums, span: TimeSpan) -> Callable[[Read], DataFrame] | None:
-        """Return a function for the sums of all days in a span.
+        """Return a function that returns the sums of all days in a span.
 
-        The function takes the function that reads the rows of days that are only partly in the
-        span. Returns None if the rows themselves have to be read.
+        Its argument is a function that reads the rows of days that are only partly in the span.
+        Returns None if the rows themselves have to be read.
         """
         files = {
             table: self.output.files_by_day(table)
@@ -195,7 +195,7 @@ class SumsByDay:
         return with_edges
 
     def _kept(self, name: str, sums: DaySums, names: dict[str, str]) -> DataFrame | None:
-        """Return the sums of whole days. Sums that were missing are kept for later.
+        """Return the sums of whole days. Sums that were missing are stored for later use.
 
         Returns None if there are too many rows of sums.
         """
@@ -211,7 +211,7 @@ class SumsByDay:
             try:
                 _keep(place, sums, rows, {day: names[day] for day in days})
             except StorageError:
-                # A user with only read access to the output computes the sums each time.
+                # For a user with only read access to the output, the sums are computed each time.
                 parts.append(self.spark.createDataFrame(rows))
                 not_kept.update(days)
         listed = _listed(place)
@@ -227,7 +227,7 @@ class SumsByDay:
         return all_of(parts)
 
     def _computed(self, sums: DaySums, days: Sequence[str]) -> pa.Table:
-        """Return the sums of some days, computed from rows, or one row more than the limit."""
+        """Return the sums of some days, computed from rows: at most one row more than the limit."""
 
         def rows_of(read_table: Read) -> DataFrame | None:
             part = sums.part(self._days(sums, days, read_table=read_table))
@@ -240,8 +240,8 @@ class SumsByDay:
             rows = rows_of(read_table)
             if rows is None:
                 return sums.columns.empty_table()
-            # Spark's conversion from Arrow refuses a null structure with a field that is never
-            # null.
+            # Spark's conversion from Arrow rejects a null structure that contains a non-nullable
+            # field.
             schema = spark_schema(sums.columns)
             return rows.limit(_MOST_ROWS + 1).to(schema).toArrow().cast(sums.columns)
 
@@ -258,7 +258,7 @@ class SumsByDay:
         chosen = {*days}
         output = self.output.on_days(chosen.__contains__)
         declared = {*sums.tables()} & {*output.names}
-        # A message without any row on these days has no table there.
+        # For a message without any row on these days, there is no table.
         names = {name for name in declared if name in {FRAMES, RECORDS} or output.files(name)}
         unread: Any = _NotRead()
 
@@ -307,7 +307,7 @@ def _digest(name: str, sums: DaySums, day: str, files: dict[str, Any]) -> str:
 
 
 def _listed(place: OutputDirectory) -> dict[str, FileEntry]:
-    """Return the files of sums by name. The result is empty if they cannot be listed."""
+    """Return the sums files by name. Return an empty result if they cannot be listed."""
     try:
         return {entry.name: entry for entry in place.entries()}
     except StorageError:
@@ -315,7 +315,7 @@ def _listed(place: OutputDirectory) -> dict[str, FileEntry]:
 
 
 def _keep(place: OutputDirectory, sums: DaySums, rows: pa.Table, names: dict[str, str]) -> None:
-    """Write the sums of each day to a file of that day, even if a day has no rows."""
+    """Write the sums of each day to that day's file, even for a day without rows."""
     for day, name in names.items():
         of_day = rows.filter(pc.equal(rows[DAY], date.fromisoformat(day)))
         write_one_file(place, name, sums.columns, of_day.to_batches())

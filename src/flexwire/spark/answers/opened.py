@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OpenedOutput:
-    """The output from which tables were opened, with its tables as they were at that moment."""
+    """The output from which tables were opened, with its tables in their state at that moment."""
 
     spark: SparkSession
     found: Output
     records: DataFrame
     message: Callable[[str], DataFrame | None]
-    # Answers ask the same question several times. Without this cache, all footers would be read
+    # The same question is asked for several answers. Without this cache, all footers would be read
     # each time.
     _proven: dict[tuple[str, frozenset[str], object], bool] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
 
     def message_names(self) -> list[str]:
-        """Return the messages that have a table."""
+        """Return the messages for which there is a table."""
         return self.found.message_names()
 
     def of_files(

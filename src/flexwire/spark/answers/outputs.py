@@ -5,8 +5,9 @@ tables/answers/NAME/NAME.parquet     as a table, in one file
 answers/NAME.csv                     as CSV, to share
 ```
 
-For tables that grow, the answers of an analysis are in its own directory, as answers/NAME.parquet.
-An answer covers one input, because percentiles of two inputs cannot be combined.
+For tables that grow, the answers of each analysis are in its own directory, as
+answers/NAME.parquet. An answer covers one input, because percentiles of two inputs cannot be
+combined.
 """
 
 from __future__ import annotations
@@ -98,9 +99,9 @@ def tables_of(
     span: TimeSpan = _ALL_TIME,
     read_table: Read = read_stored,
 ) -> AnalysisTables:
-    """Return the tables of an output, which does not have to be published yet.
+    """Return the tables of an output, which need not be published yet.
 
-    A small table has one partition, so each query of it is a job with one task. ``read_table``
+    A small table is a single partition, so each query of it is a job with one task. ``read_table``
     reads each table.
     """
     in_span = output.on_days(span.has_day) if span else output
@@ -151,12 +152,12 @@ def stored_answers(  # noqa: PLR0913 - these are the options of the command
 ) -> list[AnswerResult]:
     """Return the chosen answers about the analysis in ``out``: see `choose_answers`.
 
-    If an answer is stored, it is read. Spark starts only for answers that are not stored, if there
+    If an answer is stored, it is read. Spark is started only if an answer is not stored, if there
     are ``labels``, or if the tables have grown since. Answers about internal topics are always
-    stored answers. "all" leaves out such answers if they are not stored. For tables that grow,
-    ``notes`` say which results were cut between analyses. ``span`` limits the answers to a time;
-    with a span no stored answer about traffic is read. Answers about logs always cover the whole
-    logs. If ``sums`` is true, the daily sums of tables that grow are kept
+    stored answers. "all" omits such answers if they are not stored. For tables that grow, ``notes``
+    list the results that were cut between analyses. ``span`` limits the answers to a time; with a
+    span no stored answer about traffic is read. Answers about logs always cover the whole logs. If
+    ``sums`` is true, the daily sums of tables that grow are kept
     (`flexwire.spark.answers.day_sums`).
 
     Raises the errors of `open_tables` and `choose_answers`. Raises `ArgumentError` for a named
@@ -234,11 +235,12 @@ def _facts(out: str | FilePath) -> Facts | None:
 def _stored_answer(
     answer: Answer, output: Output, counts: Mapping[str, int]
 ) -> AnswerResult | None:
-    """Return the stored answer, or None if it was cut off or has other columns.
+    """Return the stored answer, or None if it was cut off or contains other columns.
 
     Answers about internal topics cannot be computed again. The stored answers about internal topics
-    are therefore returned even if they were cut off, or if an older release lacked the last
-    columns. These columns are then null. ``counts`` contains the number of rows of each answer.
+    are therefore returned even if they were cut off, or if an older release wrote them without the
+    last columns. These columns are then null. ``counts`` contains the number of rows of each
+    answer.
     """
     name = f"answers/{answer.name}"
     if type(output) is not Output or name not in output.names:
@@ -257,7 +259,7 @@ def _stored_answer(
 def ask_or_explain(
     answer: Answer, asked: Callable[[Answer], AnswerResult], memory: str | None = None
 ) -> AnswerResult | UnansweredQuestion:
-    """Compute one answer, or return why it fails.
+    """Compute one answer, or return the reason why it failed.
 
     ``memory`` is Java's memory, if flexwire chose it.
     """
@@ -272,7 +274,7 @@ def ask_or_explain(
 
 
 def to_send(result: AnswerResult, part: Mapping[str, float | str]) -> AnswerResult:
-    """Return an answer as it is published, with columns about the ``part`` that was captured.
+    """Return an answer in its published form, with columns about the ``part`` that was captured.
 
     Answers about logs always cover the whole logs.
     """

@@ -8,7 +8,7 @@ plan.
 
 Every table keeps all its columns. If a query uses the value of a column that is not read, an error
 is raised. If it does not use the value, Spark leaves the column out. A wrong guess therefore never
-changes a result: the query fails, and is made again with all columns.
+changes a result: the query fails, and is rebuilt with all columns.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RowsAsked:
-    """Tables whose answers are computed from all rows.
+    """Tables from which answers are computed from all rows.
 
     Attributes:
         spark: the session.
@@ -140,7 +140,7 @@ def with_used_columns(
 def used_columns(
     spark: SparkSession, build: Callable[[Read], DataFrame | None]
 ) -> dict[str, set[str]]:
-    """Return the columns of each table that a query uses, by name, or nothing if this fails."""
+    """Return, by table name, the columns that a query uses, or nothing if this fails."""
     with TemporaryDirectory(prefix="flexwire-plan-") as scratch:
         names: list[str] = []
 
@@ -162,7 +162,7 @@ def used_columns(
             if rows is None:
                 return {}
             [(plan,)] = spark.sql("EXPLAIN FORMATTED SELECT * FROM {rows}", rows=rows).collect()
-        except Exception:  # noqa: BLE001 - without rows a query may fail in any way; all columns are then read
+        except Exception:  # noqa: BLE001 - without rows, a query may fail in any way; all columns are then read
             return {}
         return _columns_read(plan, scratch, names)
 
@@ -177,7 +177,7 @@ def _columns_read(plan: str, scratch: str, names: list[str]) -> dict[str, set[st
 
 
 def top_level_names(columns: str) -> set[str]:
-    """Return the names in a schema's string, without those of nested fields.
+    """Return the top-level field names in a schema's string, without those of nested fields.
 
     >>> sorted(top_level_names("size:int,body:struct<a:int,b:array<string>>,cost:decimal(10,2)"))
     ['body', 'cost', 'size']

@@ -1,4 +1,4 @@
-"""The ledger as a Delta table: reads use its statistics, and commits are not retried."""
+"""The ledger as a Delta table: reads use the table's statistics, and commits are not retried."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class DeltaLedger(Ledger):
 
     @property
     def directory(self) -> OutputDirectory:
-        """The directory of the ledger."""
+        """The ledger's directory."""
         return self.out.child(LEDGER)
 
     def snapshot(self) -> DeltaLedgerSnapshot:

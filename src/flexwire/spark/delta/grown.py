@@ -1,8 +1,8 @@
-"""The common code for tables that grow, in Delta's format or Iceberg's.
+"""The common code for tables that grow, in the Delta or Iceberg format.
 
 `GrownTables` represents all tables of an output, and `GrownTable` a single table. `GrownOutput`
 reads the rows of analyses that have the state "in" in the ledger. `flexwire.spark.delta.staging`
-adds an analysis with these classes only.
+uses only these classes to add an analysis.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def retry_commit(
 
 
 def commit_error(error: Exception, directory: OutputDirectory) -> StorageError:
-    """Return the error for a commit to a table in ``directory`` that failed."""
+    """Return the error for a failed commit to a table in ``directory``."""
     return StorageError(reason_of(error), url=str(directory), tried="commit to")
 
 
@@ -98,7 +98,7 @@ class GrownTable(ABC):
 
     @abstractmethod
     def analyses(self, runs: Collection[str]) -> set[str]:
-        """Return the given analyses that have rows in the table."""
+        """Return those of the given analyses that have rows in the table."""
 
     @abstractmethod
     def own_files(self, run: str) -> list[dict[str, Any]] | None:
@@ -110,11 +110,11 @@ class GrownTable(ABC):
 
 
 class GrownTables(ABC):
-    """The tables and the ledger of one output, in one format."""
+    """The tables and the ledger of one output, all in the same format."""
 
     out: OutputDirectory
     at_once: int
-    """The largest number of tables that get commits at the same time."""
+    """The largest number of tables to commit to at the same time."""
 
     @property
     @abstractmethod
@@ -179,7 +179,7 @@ class GrownOutput(Output):
     wanted: Callable[[str], bool] | None = field(default=None, kw_only=True)
 
     def on_days(self, wanted: Callable[[str], bool]) -> Self:
-        """Return the output with only the files of these days. Tables without days keep all files.
+        """Return the output with only the files of these days; tables without days keep all files.
 
         The result uses this output's ledger and tables, even if another process changes them.
         """
@@ -237,9 +237,9 @@ def run_directory(out: OutputDirectory, run: str) -> OutputDirectory:
 
 @dataclass(frozen=True)
 class StagedOutput(Output):
-    """The tables of one analysis, at the place ``staged``, before they are added.
+    """The tables of one analysis, in the directory ``staged``, before they are added.
 
-    ``place`` is the place of the tables that they will be added to.
+    ``place`` is the location of the tables to which they will be added.
     """
 
     staged: DeltaDirectory
@@ -258,7 +258,7 @@ class StagedOutput(Output):
 
     @cached_property
     def _listed(self) -> dict[str, list[FileEntry]]:
-        # A table without rows has no file here.
+        # There is no file here for a table without rows.
         tables: dict[str, list[FileEntry]] = {name: [] for name in ALWAYS}
         for entry in self.staged.entries(f"{TABLES}/"):
             table, _ = split(entry.name)
@@ -269,10 +269,10 @@ class StagedOutput(Output):
 def old_sums(
     out: OutputDirectory, opened: Callable[[], GrownOutput], hours: int
 ) -> Iterator[FileGroup]:
-    """Yield old daily sums of each answer that are no longer needed, grouped by day.
+    """Yield each answer's old daily sums that are no longer needed, grouped by day.
 
-    The newest sums of each day in the tables are needed. ``opened`` returns these tables. Sums can
-    be computed again (`flexwire.spark.answers.day_sums`), so removing them never does harm.
+    The newest sums for each day in the tables are still needed. ``opened`` returns these tables.
+    Sums can be computed again (`flexwire.spark.answers.day_sums`), so removing them is always safe.
     """
     entries_of_sums = [*out.entries(f"{SUMS}/")]
     if not entries_of_sums:

@@ -9,7 +9,7 @@ PUT that fails if the object already exists; S3 and moto support this. Otherwise
 both believe that they were first.
 
 A file's statistics show which days it contains. Nearly always this is a single day, and the file
-does not change.
+remains unchanged.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ T = TypeVar("T")
 
 TABLES: Final = "tables"
 ALWAYS: Final = tuple(table.place for table in schema.TABLES if "<" not in table.place)
-"""The tables that every analysis has, whatever its input is."""
+"""The tables that every analysis writes, whatever its input is."""
 
 _GROWN: Final = tuple(table.place for table in schema.GROWN_TABLES)
 _LOGGED: Final = tuple(table.place for table in schema.REQUEST_LOG_TABLES)
-# Listing spends most of its time waiting for the store.
+# A listing spends most of its time waiting for the store.
 AT_ONCE: Final = 16
 
 
@@ -74,7 +74,7 @@ def possible_tables() -> list[str]:
 
 
 def with_logs(tables: dict[str, list[T]]) -> dict[str, list[T]]:
-    """If any log table has files, add the other log tables without files."""
+    """If any log table has files, add the other log tables, with no files."""
     if any(name in tables for name in LOG_SCHEMAS):
         for name in LOG_SCHEMAS:
             tables.setdefault(name, [])
@@ -175,7 +175,7 @@ def table_url(directory: OutputDirectory) -> str:
 
 
 def storage_options(directory: OutputDirectory) -> dict[str, str]:
-    """Return options for deltalake, which overrule the environment."""
+    """Return options for deltalake, which override the environment."""
     scheme = scheme_of(directory.url)
     if scheme in {"s3", "s3a"}:
         with report_failures(directory.url, "open"):
@@ -224,7 +224,7 @@ MOST_DAYS: Final = 400
 _DAY_US: Final = 24 * 60 * 60 * 1_000_000
 _OPEN: Final = 8  # each open file holds a row group
 _ROWS: Final = 10_000
-# Rows of these tables have no time, or describe a whole capture or log, which may span years.
+# The rows of these tables have no time, or describe a whole capture or log, which may span years.
 _WITHOUT_DAYS: Final = frozenset({"packets", "audit", *_GROWN, *LOG_SCHEMAS})
 _TIMES: Final = {"connections": "first_time"}
 
@@ -235,12 +235,12 @@ def has_days(table: str) -> bool:
 
 
 def time_of(table: str) -> str:
-    """Return the column of times that decides the day of a table's rows."""
+    """Return the time column that determines the day of a table's rows."""
     return _TIMES.get(table, "time")
 
 
 def day_of(name: str) -> str | None:
-    """Return the day in the name of a file that `by_day` made.
+    """Return the day from the name of a file that `by_day` created.
 
     >>> day_of("tables/frames/day=2026-11-22/a.parquet")
     '2026-11-22'
@@ -249,7 +249,7 @@ def day_of(name: str) -> str | None:
 
 
 def by_day(local: Path, table: str, name: str, rows: int) -> Iterator[tuple[Path, str, int]]:
-    """Split a finished file by day; yield each file, its name and its rows (no files if empty)."""
+    """Split a finished file by day; yield each file, its name and its row count (none if empty)."""
     if not rows:
         return
     if not has_days(table) or day_of(name):
@@ -275,7 +275,7 @@ def by_day(local: Path, table: str, name: str, rows: int) -> Iterator[tuple[Path
 
 
 def _span(file: pq.ParquetFile, time: str) -> tuple[int, int]:
-    """Return the first and last day, from the statistics of row groups or else from the rows."""
+    """Return the first and last day, from the row-group statistics or else from the rows."""
     metadata = file.metadata
     at = file.schema_arrow.get_field_index(time)
     statistics = [

@@ -2,14 +2,15 @@
 
 The ledger alone decides which analyses are in the tables.
 
-A change reads the rows that it needs, and commits only if nobody else has committed in the
-meantime. If somebody else has committed, it starts again. If two analyses with the same input run
-at the same time, one analysis is added and the other fails.
+A change reads the rows that it needs, and commits only if no other writer has committed in the
+meantime. If another writer has committed, the change starts again. If two analyses with the same
+input run at the same time, one analysis is added and the other fails.
 
-A change adds a file with its own rows, and reads only the rows that it needs. The change that adds
-the `_FANOUT`-th small file joins these files, as a log-structured merge tree does. An old ledger
-therefore still has few files, and each row is rewritten only a few times. A search for an input's
-files reads only rows whose range ``first_file`` to ``last_file`` overlaps the names of that input.
+A change adds a file that contains its own rows, and reads only the rows that it needs. The change
+that adds the `_FANOUT`-th small file merges these files, as a log-structured merge tree does. Even
+an old ledger therefore consists of few files, and each row is rewritten only a few times. A search
+for an input's files reads only rows whose range ``first_file`` to ``last_file`` overlaps the names
+of that input.
 
 Reading and committing depend on the format: see `delta_ledger` and
 `flexwire.spark.iceberg.ledger`.
@@ -89,10 +90,10 @@ COLUMNS: Final = pa.schema(
 )
 _TRIES: Final = 20
 _FANOUT: Final = 16
-"""The number of files of about the same size that are joined into one file."""
+"""The number of files of about the same size that are merged into one file."""
 _MOST_ROWS: Final = _FANOUT**3
 _MOST_BYTES: Final = 8 << 20
-"""A file with at least this many rows or bytes is not joined again."""
+"""A file with at least this many rows or bytes is not merged again."""
 _NEXT: Final = timedelta(microseconds=1)
 EARLIEST: Final = datetime(1, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(9999, 1, 1, tzinfo=UTC)
@@ -129,9 +130,9 @@ def new_entry(
 
 
 def in_order(new: Iterable[LedgerEntry], latest: datetime | None) -> list[LedgerEntry]:
-    """Return the new entries in the same order, with increasing times after ``latest``.
+    """Return the new entries in the same order, with increasing times later than ``latest``.
 
-    Entries are read in the order of their times, and the clock may have been set back.
+    Entries are read in the order of their times, but the clock may have been set back.
     """
     ordered = []
     for entry in new:
@@ -143,7 +144,7 @@ def in_order(new: Iterable[LedgerEntry], latest: datetime | None) -> list[Ledger
 
 
 def next_offsets(entries: Iterable[LedgerEntry]) -> dict[Partition, int]:
-    """Return the offsets at which logs continue, from the entries with the state "in"."""
+    """From the entries with the state "in", return the offsets at which logs continue."""
     return {
         Partition(row["topic"], row["partition"]): row["next_offset"]
         for entry in entries
@@ -174,7 +175,7 @@ def fingerprint(source: InputFile) -> int:
 
 
 class LedgerSnapshot(ABC):
-    """The ledger at one version. Rows are read only when they are needed."""
+    """One version of the ledger. Rows are read only when they are needed."""
 
     def entries(self, *, files: bool = True) -> list[LedgerEntry]:
         """Return all entries, oldest first; without ``files``, their lists of files are empty."""
@@ -190,7 +191,7 @@ class LedgerSnapshot(ABC):
         return self._read(None)
 
     def states(self, runs: Collection[str]) -> dict[str, str]:
-        """Return the states of these runs, without runs that have no entry."""
+        """Return the states of these runs, without the runs for which there is no entry."""
         if not runs:
             return {}
         entries = self._read(pc.field("analysis").isin([*runs]), files=False)
@@ -249,7 +250,7 @@ class LedgerSnapshot(ABC):
 
     @cached_property
     def request_logs(self) -> LedgerEntry | None:
-        """The entry, with an empty file list, of the analysis that read the last request logs."""
+        """The entry of the analysis that read the last request logs; its file list is empty."""
         if "request_logs_after" not in self.columns:
             return None
         name = None if self.last is None else self.last.request_logs_after
@@ -288,7 +289,7 @@ class LedgerSnapshot(ABC):
             return None
         first = max(self.ledger_files, key=lambda file: file["last"])["first"]
         entries = self._read(pc.field("time") >= first, files=False)
-        # After the last entry was removed, a ledger may have an empty file.
+        # After the last entry has been removed, a ledger may contain an empty file.
         return max((entry.time for entry in entries), default=None)
 
     @cached_property
@@ -297,7 +298,7 @@ class LedgerSnapshot(ABC):
         return [*self._files()]
 
     def to_join(self) -> list[dict[str, Any]]:
-        """Return the files that the next change joins with the file of the change."""
+        """Return the files that the next change merges with its own file."""
         joined: list[dict[str, Any]] = []
         rows = 1
         while rows < _MOST_ROWS:
@@ -320,7 +321,7 @@ class LedgerSnapshot(ABC):
 
     @staticmethod
     def to_entries(rows: Iterable[Mapping[str, Any]]) -> list[LedgerEntry]:
-        """Return rows as entries; missing columns become null."""
+        """Return rows as entries; a missing column becomes null."""
         nothing: dict[str, Any] = {field.name: None for field in fields(LedgerEntry)} | {
             "files": []
         }
@@ -349,7 +350,7 @@ class Ledger(ABC):
     @property
     @abstractmethod
     def directory(self) -> OutputDirectory:
-        """The directory of the ledger."""
+        """The ledger's directory."""
 
     @abstractmethod
     def snapshot(self) -> Any:

@@ -33,7 +33,7 @@ CONFIGURATION: Final = {"delta.checkpointInterval": "10"}
 def add_action(
     file: AddedFile, values: Mapping[str, str | None] | None = None, *, is_new: bool = True
 ) -> AddAction:
-    """Return the Delta log action that adds a file. Joining files adds no new rows."""
+    """Return the Delta log action that adds a file. Merging files adds no new rows."""
     stats = file.stats or json.dumps({"numRecords": file.rows})
     now = int(time.time() * 1000)
     return AddAction(file.name, file.size, values or {}, now, data_change=is_new, stats=stats)
@@ -93,20 +93,20 @@ class TableLog(GrownTable):
         return table.version()
 
     def analyses(self, runs: Collection[str]) -> set[str]:
-        """Return the given analyses that have rows in the table."""
+        """Return those of the given analyses that have rows in the table."""
         table = self.open()
         if table is None:
             return set()
         analyses: set[str] = set()
         for file in added_files(table):
-            # A file that we joined contains only analyses with the state "in", or analyses that
+            # A file that we merged contains only analyses with the state "in", or analyses that
             # were all replaced together.
             if not is_joined(file["path"]) or file["one_of"] in runs:
                 analyses |= self.analyses_of(file) & {*runs}
         return analyses
 
     def analyses_of(self, file: Mapping[str, Any]) -> set[str]:
-        """Return the analyses that have rows in a file. Only a joined file must be read."""
+        """Return the analyses that have rows in a file. Only a merged file must be read."""
         if file[ANALYSIS] is not None:
             return {file[ANALYSIS]}
         system, root = self.directory.arrow()
@@ -142,7 +142,7 @@ class TableLog(GrownTable):
             elif analyses & runs:
                 has_mixed = True
         if has_mixed:
-            # Another program has joined files of these analyses with files of other analyses.
+            # Another program has merged files of these analyses with files of other analyses.
             names = ", ".join(f"'{run}'" for run in sorted(runs))
             table.delete(f"{ANALYSIS} in ({names})")
         elif files:
@@ -152,7 +152,7 @@ class TableLog(GrownTable):
 def removals(
     table: DeltaTable, files: Iterable[Mapping[str, Any]], *, is_change: bool = True
 ) -> list[RemoveAction]:
-    """Return the actions that remove files; ``is_change`` is false if they were only joined."""
+    """Return the actions that remove files; ``is_change`` is false if they were only merged."""
     keys = list(table.metadata().partition_columns)
     now = int(time.time() * 1000)
     return [
@@ -193,7 +193,7 @@ def open_table(directory: OutputDirectory) -> DeltaTable | None:
 
 
 def make_private(directory: OutputDirectory) -> None:
-    """Create a table's directory that only its owner can access. deltalake sets no such limit."""
+    """Create a table's directory so that only its owner can access it, unlike deltalake."""
     if directory.path is not None:
         make_private_directory(directory.path)
 
@@ -201,7 +201,7 @@ def make_private(directory: OutputDirectory) -> None:
 def added_files(table: DeltaTable) -> list[dict[str, Any]]:
     """Return the files of a table in its current state: path, size, day, analysis and statistics.
 
-    The analysis of a joined file is None. For such a file, ``one_of`` is the first analysis in the
+    The analysis of a merged file is None. For such a file, ``one_of`` is the first analysis in the
     file, and ``last_of`` the last. If the statistics lack these analyses, ``one_of`` and
     ``last_of`` are None. ``last_time`` is the latest time in the file, or None if the statistics
     lack it.
@@ -228,7 +228,7 @@ def added_files(table: DeltaTable) -> list[dict[str, Any]]:
 
 
 def _analysis_of(path: str) -> str | None:
-    """Return the analysis that is part of the name of a task's file."""
+    """Return the analysis from the name of a task's file."""
     first = path.partition("/")[0]
     return first.partition("=")[2] if first.startswith(f"{ANALYSIS}=") else None
 
@@ -238,7 +238,7 @@ JOINED: Final = "joined-"
 
 
 def is_joined(path: str) -> bool:
-    """Return whether a file has the name of a file that `flexwire.spark.delta.upkeep` joined.
+    """Return whether a file's name shows that `flexwire.spark.delta.upkeep` merged it.
 
     >>> is_joined("day=2026-11-22/joined-0.parquet"), is_joined("analysis=1/day=2026-11-22/a")
     (True, False)
@@ -247,7 +247,7 @@ def is_joined(path: str) -> bool:
 
 
 def _has(schema: Schema, field: Any) -> bool:
-    """Return whether a table has a column with all of its fields.
+    """Return whether a table contains a column with all of its fields.
 
     Raises `FlexwireError` if the column has another type.
     """

@@ -72,7 +72,7 @@ class DeltaTables(GrownTables):
         """Do nothing, because the first commit creates a table."""
 
     def with_statistics(self, table: str, files: Sequence[AddedFile]) -> list[AddedFile]:
-        """Return files with column statistics for Delta's log, which are read from the footers."""
+        """Return files with column statistics for Delta's log, read from the footers."""
         system, root = self.table(table).directory.arrow()
         return [
             replace(
@@ -98,7 +98,7 @@ class DeltaOutput(GrownOutput):
     def files_by_day(self, name: str) -> dict[str, list[File]] | None:
         """Return the files of a table by the day of their rows, or None if a day is unknown."""
         state, by_day = self._state(name), dict[str, list[File]]()
-        # A table with reader features may list deleted rows of a file in a separate file. pyarrow's
+        # A table with reader features may list a file's deleted rows in a separate file. pyarrow's
         # reader refuses such a table.
         if state.table.protocol().reader_features:
             return None
@@ -124,8 +124,8 @@ class DeltaOutput(GrownOutput):
     def _state(self, name: str) -> _TableState:
         """Return a table in its state at the first use.
 
-        Only files of analyses with the state "in" are ever joined. Analyses are always replaced
-        all together, so checking one analysis of a joined file is enough.
+        Only files of analyses with the state "in" are ever merged. Analyses are always replaced all
+        together, so checking one analysis of a merged file is enough.
         """
         if name not in self.states:
             table = TableLog(self.out, name).open() if name in self.names else None
@@ -152,7 +152,7 @@ def _entry(name: str, file: Mapping[str, Any]) -> File:
 
 
 def only_files(dataset: ds.FileSystemDataset, paths: Collection[str]) -> ds.FileSystemDataset:
-    """Return a dataset with some files of a dataset, and with known facts about their rows."""
+    """Return a dataset that contains some files of a dataset, and known facts about their rows."""
     fragments = [part for part in dataset.get_fragments() if part.path in paths]
     return ds.FileSystemDataset(fragments, dataset.schema, dataset.format, dataset.filesystem)
 

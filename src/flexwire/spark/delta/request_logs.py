@@ -41,12 +41,12 @@ class LoggedInput:
 
     @property
     def known(self) -> frozenset[str]:
-        """The names of files without new lines."""
+        """The names of the files without new lines."""
         return frozenset(() if self.growth is None else self.growth.known)
 
     @property
     def known_run(self) -> str | None:
-        """The last analysis with request logs if no line is new, or None if some lines are new.
+        """The last analysis with request logs if no line is new; None if some lines are new.
 
         Raises `CaptureError` if there is no such analysis.
         """
@@ -69,8 +69,8 @@ def begin_request_logs(
 ) -> LoggedInput:
     """Return the new lines of request logs for the analysis ``run``.
 
-    Raises `CaptureError` if the tables would get both captures and request logs, and the errors of
-    `grow_request_logs`.
+    Raises `CaptureError` if the tables would contain both captures and request logs, and the errors
+    of `grow_request_logs`.
     """
     if given is None:
         last = ledger.last if append and captures else None

@@ -3,7 +3,7 @@
 `undo` removes the last analysis again, so that its input can be analyzed again. One commit removes
 the entry of the last analysis from the ledger. After this commit, flexwire's readers no longer see
 the rows of the analysis. If `undo` is killed after this commit, the next analysis completes the
-removal. The next analysis begins with the same state as the removed analysis did.
+removal. The next analysis begins with the same state as the removed analysis.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def sweep(tables: GrownTables, own: str, abandoned: float = ABANDONED_SECONDS) -
         take_out(tables, in_tables, names)
     for run in leftover - in_tables - _those_in(snapshot, leftover):
         if out.path is None and own not in began:
-            # the listing does not contain this analysis, so there is no time to compare with
+            # the listing does not contain this analysis, so there is no time for a comparison
             continue
         if out.path is not None or _is_old(out, run, began[run], began[own], abandoned):
             remove_run(out, run)
@@ -160,7 +160,7 @@ def _is_old(
 
 
 MOST_FOOTERS: Final = 4096
-"""The number of files above which an analysis reads no footers, and reports only row counts."""
+"""With more files than this number, an analysis reads no footers, and reports only row counts."""
 
 
 class AlreadyInError(FlexwireError):
@@ -245,7 +245,7 @@ class GrownStaging(RunStaging):
     def _entered(
         self, old: LedgerSnapshot, own: LedgerEntry, replaced: list[LedgerEntry]
     ) -> list[LedgerEntry] | None:
-        """Return the entries to add to the ledger, and put the replaced ones into ``replaced``."""
+        """Return the entries to add to the ledger, and add the replaced entries to ``replaced``."""
         own_state = old.states({self.run}).get(self.run)
         if own_state == IN:
             # The reply to an earlier try was lost.
@@ -290,7 +290,7 @@ class GrownStaging(RunStaging):
     def _with_request_logs(self, own: LedgerEntry, last: LedgerEntry | None) -> LedgerEntry:
         """Return the entry with the names of the analyses whose request log states are needed.
 
-        ``last`` is an analysis with the state "in" that has the name of the current state.
+        ``last`` is an analysis with the state "in" that records the name of the current state.
         """
         before = None if last is None else last.request_logs_after
         if not self._reads_request_logs:
@@ -363,7 +363,7 @@ def grown_staging(
     request_logs: GivenRequestLogs | None = None,
     abandoned: float = ABANDONED_SECONDS,
 ) -> Iterator[GrownStaging]:
-    """Provide a place for one analysis that adds to ``tables``.
+    """Provide a place for one analysis to be added to ``tables``.
 
     ``sources`` are its captures. ``digest_of`` takes some captures and returns the digest of the
     whole input. ``has_logs`` is true if the input also has logs. ``growth`` contains the new lines
@@ -479,7 +479,7 @@ def _check_ours(out: OutputDirectory) -> None:
 def to_undo(tables: GrownTables, run: str) -> Iterator[FileGroup]:
     """Yield the files of the last analysis, table by table.
 
-    Raises `FlexwireError` if ``run`` is not the last analysis, or if its files were joined with
+    Raises `FlexwireError` if ``run`` is not the last analysis, or if its files were merged with
     files of other analyses.
     """
     for name in sorted(_tables_of_last(tables, tables.ledger.snapshot(), run)):

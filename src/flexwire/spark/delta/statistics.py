@@ -3,7 +3,7 @@
 The statistics come from the footer of the file. A reader skips a file if the minimum and maximum
 values show that no row is wanted. These bounds can therefore be too wide, but never too narrow.
 Delta stores times in milliseconds, so bounds are rounded outwards. Long strings are shortened. In a
-maximum, the last remaining letter is then replaced by the letter that follows it.
+maximum, the last remaining character is then replaced by its successor.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 MOST_COLUMNS: Final = 32
-"""Only the first columns, up to this number, and ``analysis`` have statistics. Delta's own writers
-do the same for the first columns."""
+"""Statistics are written only for the first columns, up to this number, and for ``analysis``.
+Delta's own writers do the same for the first columns."""
 _MOST_LETTERS: Final = 32
 _LAST_YEAR: Final = 9998
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -57,7 +57,7 @@ def _columns(footer: pq.FileMetaData) -> Iterator[tuple[str, list[Any]]]:
     plain = [
         place for place in range(footer.num_columns) if "." not in footer.schema.column(place).path
     ]
-    # Readers use the bounds of ``analysis`` to find out whether the analyses in a joined file have
+    # Readers use the bounds of ``analysis`` to find out whether the analyses in a merged file have
     # the state "in".
     chosen = [
         place

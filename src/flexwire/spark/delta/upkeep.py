@@ -1,13 +1,13 @@
-"""Upkeep of tables that grow: joins small files, removes old days, and removes leftover files.
+"""Upkeep of tables that grow: merges small files, removes old days, and removes leftover files.
 
 Each step first lists what it will do, and can be killed at any moment. A file is written before a
 commit lists it. A file is removed only a long time after the last commit that listed the file.
 
-- `to_join` and `join` make one file from the small files of one day of a table. Only files of
-  analyses with the state "in" are joined, so that other analyses can still be removed file by
-  file. A joined file is joined again once the new files reach an eighth of its size. This limits
+- `to_join` and `join` merge the small files of one day of a table into one file. Only files of
+  analyses with the state "in" are merged, so that other analyses can still be removed file by file.
+  A merged file is merged again once the new files together reach an eighth of its size. This limits
   how often the same byte is rewritten.
-- `to_retire` and `retire` remove the days before a given day from the tables. A connection remains
+- `to_retire` and `retire` remove the days before a given day from the tables. A connection is kept
   if it was still seen on or after the given day. The ledger keeps its entries, so that no capture
   is analyzed again.
 - `unnamed_files` and `remove_unnamed_files` remove files that no table lists and nobody reads.
@@ -60,7 +60,7 @@ _CONNECTIONS: Final = "connections"
 
 
 def to_join(out: OutputDirectory) -> Iterator[FileGroup]:
-    """Yield the groups of files to join."""
+    """Yield the groups of files to merge."""
     grown = output(out.url)
     # The last analysis is left out, because `staging.undo` may remove its files.
     runs = {entry.analysis for entry in grown.entries[:-1]}
@@ -75,7 +75,7 @@ def _groups(name: str, table: DeltaTable, runs: set[str]) -> Iterator[FileGroup]
     days: defaultdict[str | None, list[dict[str, Any]]] = defaultdict(list)
     files = added_files(table)
     for file in files:
-        # Files that another writer has joined may contain rows from any analysis.
+        # Files that another writer has merged may contain rows from any analysis.
         if file[ANALYSIS] in runs or is_joined(file["path"]):
             days[file[DAY]].append(file)
     latest = max((file[DAY] for file in files if file[DAY] is not None), default=None)

@@ -1,9 +1,9 @@
 """Register the tables of an output in a Spark catalog as external tables.
 
-The catalog contains a name, a location and columns for each table. The files remain where the
-analysis wrote them. Dropping such a table removes no files. Only tables of the same output are
-changed. A table belongs to the output if its comment names the output, or if its location is
-inside the output.
+The catalog contains the name, the location and the columns of each table. The files stay where the
+analysis wrote them. Dropping such a table does not remove any files. Only tables that belong to the
+same output are changed. A table belongs to the output if its comment names the output, or if its
+location is inside the output.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def register_tables(spark: SparkSession, out: str | Path, database: str) -> list
 
     ``database`` is "CATALOG.DATABASE", and is created if it is missing. `catalog_table` returns the
     name of each table. If a table's location and columns are unchanged, the table is kept, and
-    Spark lists its files again. A table that the output no longer has is dropped.
+    Spark lists its files again. A table that the output no longer contains is dropped.
 
-    Delta tables need a session with Delta's connector. Raises `FlexwireError` for Iceberg tables,
-    which are already in a catalog, and if another table has the same name. Raises `AnalysisError`
-    if Spark refuses.
+    Delta tables require a session with Delta's connector. Raises `FlexwireError` for Iceberg
+    tables, which are already in a catalog, and if another table has the same name. Raises
+    `AnalysisError` if Spark refuses.
     """
     place = to_database(database, "database")
     output = output_of(out)
@@ -100,7 +100,7 @@ def is_in_memory(spark: SparkSession, place: DatabaseName) -> bool:
 
 
 def registration_note(spark: SparkSession, place: DatabaseName, names: Sequence[str]) -> str:
-    """Return the note about registered tables, ready to print."""
+    """Return a printable note about the registered tables."""
     note = f"{plural(len(names), 'table')} registered in {place}"
     if is_in_memory(spark, place):
         note += ", an in-memory catalog that ends with this session"
@@ -141,7 +141,7 @@ def _register(
 
 
 def _is_own(told: dict[str, str], out: OutputDirectory) -> bool:
-    """Return whether a table belongs to this output. Delta tables have no comment."""
+    """Return whether a table belongs to this output. Delta tables do not have a comment."""
     return told.get(_COMMENT) == f"{_OWN}{out}" or _location(told).startswith(f"{out}/")
 
 

@@ -1,8 +1,8 @@
-"""Explain failures of Spark in one or two sentences.
+"""Explain Spark failures in one or two sentences.
 
-The stack traces of Java and of Spark's Python workers have hundreds of lines. The innermost error
-says what happened. If memory runs out, Java ends without a stack trace. Only the exit code of its
-process remains.
+The stack traces of Java and of Spark's Python workers are hundreds of lines long. The innermost
+error says what happened. If memory runs out, Java ends without a stack trace. Only the exit code of
+its process remains.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
-# A line of a Python traceback. The error classes of numpy and pyarrow have dotted names.
+# A line of a Python traceback. The names of numpy's and pyarrow's error classes contain dots.
 _PYTHON_OUT_OF_MEMORY = re.compile(r"^(?!\S*OutOfMemory)[\w.]*MemoryError\b", re.MULTILINE)
 # The message of such an error is already written for users.
 _OURS = re.compile(r"flexwire\.errors\.(?:Flexwire|Storage|Capture)Error: ")
-# The operating system's message for a full disk, which Java, Python and Arrow repeat.
+# The operating system's message for a full disk, which Java, Python and Arrow quote.
 _DISK_FULL = os.strerror(errno.ENOSPC)
 _CRASHED = "Python worker exited unexpectedly"
 _EXIT_OUT_OF_MEMORY = 52  # The exit code of Spark's own handler of uncaught errors.
@@ -56,11 +56,11 @@ _PY4J_MODULES = ("java_gateway", "clientserver")
 def explain_failures(
     stage: Callable[[], str], memory: str | None, worker_memory: str | None = None
 ) -> Iterator[None]:
-    """Raise Spark's errors as `AnalysisError`, in words for users.
+    """Raise Spark's errors as `AnalysisError`, in words that users understand.
 
-    ``stage`` returns the current stage. ``memory`` is the heap size of the Java that this analysis
-    started. ``memory`` is None if another process started Java. ``worker_memory`` is the memory
-    limit of each Python worker, if there is a limit.
+    ``stage`` returns the current stage. ``memory`` is the heap size of the Java process that this
+    analysis started, or None if another process started Java. ``worker_memory`` is the memory limit
+    of each Python worker, if there is a limit.
     """
     with _logged_once():
         try:
@@ -71,11 +71,11 @@ def explain_failures(
 
 @contextmanager
 def stop_at_end(spark: SparkSession) -> Iterator[None]:
-    """Stop ``spark`` at the end, without messages if Java has ended and everything is stopped.
+    """Stop ``spark`` at the end; if Java has ended and everything is stopped, hide all messages.
 
-    When this happens, flexwire raises its own error. Py4J would log its errors with the whole
-    traceback of flexwire's error, and PySpark would warn about it. A thread of Py4J keeps telling
-    Java which objects to release, so its log messages are hidden afterwards too.
+    In that case, flexwire raises its own error. Py4J would log its errors with the whole traceback
+    of flexwire's error, and PySpark would warn about it. A thread of Py4J keeps telling Java which
+    objects to release, so its log messages are hidden afterwards too.
     """
     log_filter = _log_once()
     try:

@@ -1,4 +1,4 @@
-"""The input files of an analysis: how they are marked as read, and which are unreadable."""
+"""The input files of an analysis: how they are marked as read, and which of them are unreadable."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def begin_output(
     logs: Sequence[InputFile] = (),
     request_logs: GivenRequestLogs | None = None,
 ) -> Iterator[Staging]:
-    """Begin the output of an analysis of captures in ``out``; remove unpublished files at the end.
+    """Begin the output of a capture analysis in ``out``; remove unpublished files at the end.
 
     The ``files`` are the captures. The ``logs`` are identified by their offsets and not by their
     files, because logs grow. Request logs are identified by their first bytes.
@@ -129,13 +129,13 @@ _MOST_SOURCES: Final = 20
 
 
 def to_key_logs(keys: Iterable[str | Path]) -> tuple[str, ...]:
-    """Return the key logs from a caller's argument."""
+    """Return the key logs in a caller's argument."""
     paths = to_list(keys, "keys", "a list of paths")
     return tuple(to_text(str(path) if isinstance(path, Path) else path, "keys") for path in paths)
 
 
 def with_tls(facts: Facts, opened: OpenedCaptures, files: Sequence[InputFile]) -> Facts:
-    """Return the facts with the results of decrypting TLS connections."""
+    """Return the facts, with the results of decrypting TLS connections added."""
     counts = opened.counts
     tls = TlsFacts(
         opened=counts.opened,

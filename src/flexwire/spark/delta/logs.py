@@ -193,7 +193,10 @@ def open_table(directory: OutputDirectory) -> DeltaTable | None:
 
 
 def make_private(directory: OutputDirectory) -> None:
-    """Create a table's directory so that only its owner can access it, unlike deltalake."""
+    """Create a table's directory so that only its owner can access it.
+
+    The deltalake library itself does not restrict access.
+    """
     if directory.path is not None:
         make_private_directory(directory.path)
 

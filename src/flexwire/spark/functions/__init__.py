@@ -1,11 +1,11 @@
-"""Spark functions for columns of Kafka's bytes, in the style of `from_avro` and `from_protobuf`.
+"""Spark functions for columns that contain Kafka's bytes, like `from_avro` and `from_protobuf`.
 
 Each function takes columns of a DataFrame and returns a column, in classic Spark, on Spark Connect
 and in streams. Other packages do the work, in Arrow (`messages`, `records`, `headers`, `frames`).
-This package converts their code to Spark functions. The functions need PySpark 4.1 or later, except
-those for names of error codes, which are Spark's own expressions.
+This package turns that code into Spark functions. The functions need PySpark 4.1 or later, except
+the functions for the names of error codes, which are built from Spark's own expressions.
 
-`register_functions` makes them available in SQL.
+`register_functions` makes the functions available in SQL.
 """
 
 from __future__ import annotations

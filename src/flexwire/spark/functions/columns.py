@@ -57,14 +57,14 @@ _OLDEST = (4, 1)
 
 
 def arrow_function(name: str, task: Task, kind: pa.DataType) -> Callable[..., Column]:
-    """Return a function of columns that workers run as ``task``, with this process's catalog.
+    """Return a column function that workers run as ``task``, with this process's catalog.
 
     ``task`` takes an Arrow array for each column, and returns an array of type ``kind``. Raises
     `AnalysisError` on PySpark 4.0, which has no `arrow_udf`.
     """
     check_version(name, pyspark.__version__)
-    # This import is inside the function because PySpark 4.0 does not have the name. PySpark's type
-    # stubs lack it too.
+    # This import is inside the function because PySpark 4.0 does not define the name. PySpark's
+    # type stubs lack it too.
     from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined] # noqa: PLC0415 - not in PySpark 4.0
 
     carried = catalog().packed
@@ -75,14 +75,14 @@ def arrow_function(name: str, task: Task, kind: pa.DataType) -> Callable[..., Co
         return task(*columns)
 
     run.__name__ = name
-    # PySpark's type stubs require an argument, but at run time PySpark warns about it.
+    # PySpark's type stubs require an argument, but PySpark warns about it at run time.
     make: Any = arrow_udf
     function: Callable[..., Column] = make(run, from_arrow_type(kind))
     return function
 
 
 def check_version(name: str, version: str) -> None:
-    """Raise an error if the version of PySpark has no Arrow functions.
+    """Raise an error if the version of PySpark does not support Arrow functions.
 
     >>> check_version("from_kafka", "4.0.1")
     Traceback (most recent call last):
@@ -115,24 +115,24 @@ def from_kafka(
         version: an int for all rows, or a column with the version of each row.
         options: a dict of strings, as in `from_protobuf`:
 
-            - ``mode``: FAILFAST, the default of `from_protobuf`, ends the query with the first
-              message that does not decode. PERMISSIVE returns null in all fields for such a
+            - ``mode``: FAILFAST, the default of `from_protobuf`, ends the query at the first
+              message that cannot be decoded. PERMISSIVE returns null in all fields for such a
               message, and adds one field to all rows: ``_corrupt_record``, as in `from_json`. The
-              field is null in rows that decode. Otherwise the field contains the ``reason``, the
-              ``path`` of the field and the ``offset`` of the byte.
+              field is null in rows that decode. Otherwise it contains the ``reason``, the ``path``
+              of the field and the ``offset`` of the byte.
             - ``columnNameOfCorruptRecord``: another name for that field.
             - ``absent``: the value of a field that the row's version lacks, ``null`` (the default)
               or ``default``.
-            - ``encoding``: an encoding other than Kafka's, by its name in
-              `flexwire.codec.Encoding`.
-            - ``fields``: the fields of the struct, such as ``"throttle_time_ms, topics.name"``;
-              all by default. Leave out the fields that a query does not use: Spark takes several
+            - ``encoding``: the name, in `flexwire.codec.Encoding`, of an encoding other than
+              Kafka's.
+            - ``fields``: the fields of the struct, such as ``"throttle_time_ms, topics.name"``; the
+              default is all. Leave out the fields that a query does not use: Spark takes several
               times as long to transfer a struct as flexwire takes to decode it.
 
     Raises `UnknownMessageError` immediately if the message is not in the catalog, or if an int
     ``version`` does not exist. Raises `AnalysisError` on PySpark 4.0. The query carries a copy of
-    the current catalog (`use_catalog`). A call that is used in ``where`` and ``select`` is
-    evaluated twice, like any Python function in Spark: docs/spark-functions.md says how to
+    the current catalog (`use_catalog`). A call that is used in both ``where`` and ``select`` is
+    evaluated twice, like any Python function in Spark; docs/spark-functions.md explains how to
     evaluate it once.
     """
     chosen = read_options(options, *_OF_STRUCTS)
@@ -149,9 +149,9 @@ def from_kafka_variant(
 ) -> Column:
     """Decode messages, whose names are in a column, into Variants, as `parse_json` does.
 
-    Everything is as in `from_kafka`, except that ``message`` is a column, and that the type is the
-    same for all messages. Fields have the same names as in `from_kafka`. This function takes
-    hundreds of times as long as `from_kafka`, because each value is created in Python.
+    This function works like `from_kafka`, except that ``message`` is a column, and that the type is
+    the same for all messages. Fields have the same names as in `from_kafka`. The function
+    takes hundreds of times as long as `from_kafka`, because each value is created in Python.
     """
     for column, name in ((data, "data"), (message, "message"), (version, "version")):
         check_column(column, name)
@@ -168,14 +168,14 @@ def to_kafka(
     """Encode a struct column into a binary column of messages, as `to_protobuf` does.
 
     Args:
-        data: structs as `from_kafka` returns them. A field that no requested version has can be
-            missing or null. A null struct results in null.
+        data: structs as `from_kafka` returns them. A field that is not in any requested version can
+            be missing or null. A null struct results in null.
         message: the message's name, or your own spec.
         version: an int for all rows, or a column with the version of each row.
-        options: ``mode`` FAILFAST, the default, ends the query with the first row that no message
-            can hold. PERMISSIVE returns null for such a row. This mode also accepts structs with
-            the error field that `from_kafka` adds; ``columnNameOfCorruptRecord`` gives another
-            name for this field. ``encoding`` is as in `from_kafka`.
+        options: ``mode`` FAILFAST, the default, ends the query at the first row that no message can
+            hold. PERMISSIVE returns null for such a row. This mode also accepts structs with the
+            error field that `from_kafka` adds; ``columnNameOfCorruptRecord`` sets another name for
+            this field. ``encoding`` is as in `from_kafka`.
     """
     chosen = read_options(options, MODE, CORRUPT, ENCODING)
     named = messages.portable(message)
@@ -185,7 +185,7 @@ def to_kafka(
 def schema_of_kafka(message: MessageLike, options: FunctionOptions | None = None) -> StructType:
     """Return the type of `from_kafka` with the same options, as `schema_of_json` does for JSON.
 
-    The result is a type, not a column. The type does not depend on data, and is known before a
+    The result is a type, not a column. The type does not depend on the data, and is known before a
     query runs. In SQL, use its ``simpleString()``.
 
     >>> schema_of_kafka("ListGroupsRequest").simpleString()[:36]
@@ -206,7 +206,7 @@ def _apply(
 ) -> Column:
     """Apply a function of messages to columns.
 
-    If all rows have the same version, the version is not sent as a column.
+    If all rows use the same version, the version is not sent as a column.
     """
     check_column(data, "data")
     if isinstance(version, Column | str):
@@ -246,14 +246,13 @@ def kafka_records(
         columns: the fields of a record, from `flexwire.columnar.RECORD_COLUMNS` (the default:
             ``offset``, ``timestamp``, ``timestamp_type``, ``key``, ``value``, ``headers``) and
             `flexwire.columnar.BATCH_COLUMNS`. Other fields are not copied.
-        options: ``mode`` FAILFAST, the default, ends the query with the first damaged batch. A
-            batch that was cut off at the end of a full fetch is left out. PERMISSIVE returns the
-            other records, and after them one element for each damaged or truncated batch. This
-            element contains only ``_corrupt_record`` (or ``columnNameOfCorruptRecord``): the
-            ``reason`` and the ``offset`` of the byte. For records, this field is null.
-            ``maxInflated`` (``128m`` by default) bounds the decompressed bytes of a batch, and
-            ``maxRatio`` bounds them as a multiple of the batch's own size. A batch above either
-            bound is damaged.
+        options: ``mode`` FAILFAST, the default, ends the query at the first damaged batch. A batch
+            that was cut off at the end of a full fetch is omitted. PERMISSIVE returns the other
+            records, and after them one element for each damaged or truncated batch. This element
+            contains only ``_corrupt_record`` (or ``columnNameOfCorruptRecord``): the ``reason`` and
+            the ``offset`` of the byte. For records, this field is null. ``maxInflated`` (``128m``
+            by default) bounds the decompressed bytes of a batch, and ``maxRatio`` bounds them as a
+            multiple of the batch's own size. A batch that exceeds either bound counts as damaged.
     """
     check_column(data, "data")
     chosen = read_options(options, MODE, CORRUPT, *OF_INFLATION)
@@ -273,7 +272,7 @@ def kafka_headers(
 
     Spark's most similar function is `parse_json`. The type of a value is known only when the value
     is read, so it is a Variant. ``value::bigint`` or `variant_get` returns the value. Order and
-    duplicates are kept.
+    duplicates are preserved.
 
     Args:
         headers: the ``headers`` of Spark's own Kafka source (``includeHeaders``), or of
@@ -297,7 +296,7 @@ def header(
     type: str,  # noqa: A002 - KIP-82 and Spark use this word
     options: FunctionOptions | None = None,
 ) -> Column:
-    """Read the last record header with a key as a type, much as `get_json_object` does.
+    """Read the last record header with a given key as a given type, much as `get_json_object` does.
 
     Returns null if a row has no such header, or if the header's value is null. Other headers are
     not read.
@@ -307,7 +306,7 @@ def header(
         key: the key, which is not a column.
         type: a type of KIP-82's table: boolean, byte, short, int, long, float, double, string,
             char, or ``byte[]`` (also called binary).
-        options: ``convention`` says how values are written, ``kip-82`` by default. ``mode``
+        options: ``convention`` says how values are written (default: ``kip-82``). ``mode``
             FAILFAST, the default, ends the query with the first value that does not fit, or that
             cannot be converted to the type without loss: a short is a long, the long 5 is a short,
             and "5" is neither. PERMISSIVE returns null for such a value.
@@ -326,20 +325,20 @@ def kafka_frame(
     api_version: ColumnOrName | None = None,
     options: FunctionOptions | None = None,
 ) -> Column:
-    """Read whole frames: the facts in their header, and their body with its message and version.
+    """Read whole frames: the facts in the header, and the body with its message and version.
 
-    Spark has no similar function. Decode a body with `from_kafka`, one message at a time:
+    Spark has no similar function. Decode the bodies with `from_kafka`, one message at a time:
     ``from_kafka("frame.body", "MetadataRequest", "frame.body_version")`` on the rows with that
     ``frame.message``.
 
     Args:
         data: frames with their int32 length; null results in null.
-        api_key: for responses, which do not contain their API: the api key of the request.
+        api_key: for responses, which do not contain their API key: the api key of the request.
         api_version: for responses: the version of the request.
         options: ``mode`` FAILFAST, the default, ends the query with the first value that is not a
             frame. PERMISSIVE returns null fields for such a value, and adds one field to all rows:
-            ``_corrupt_record`` (or ``columnNameOfCorruptRecord``). ``lengthPrefix`` is ``false``
-            for payloads without their length, as in the ``frames`` table of an analysis.
+            ``_corrupt_record`` (or ``columnNameOfCorruptRecord``). Set ``lengthPrefix`` to
+            ``false`` for payloads without their length, as in the ``frames`` table of an analysis.
     """
     chosen = read_options(options, MODE, CORRUPT, PREFIX)
     columns: list[tuple[Any, str]] = [(data, "data")]
@@ -362,7 +361,7 @@ def register_functions(
 
     The type of a Python function cannot depend on an argument. There is therefore one typed
     function for each of ``messages``, named after it: ``kafka_metadata_response(value, 12)`` for
-    ``MetadataResponse``, with the type of `schema_of_kafka`. The following functions take any
+    ``MetadataResponse``, with the type of `schema_of_kafka`. The following functions accept any
     message:
 
     - ``from_kafka_variant(value, 'MetadataResponse', 12)`` returns a Variant;
@@ -371,8 +370,8 @@ def register_functions(
     - ``kafka_headers(headers, 'kip-82')``.
 
     ``options`` apply to all functions that this call registers; ``fields`` apply to each of
-    ``messages``. The current catalog is used. Raises `AnalysisError` on PySpark 4.0, which has no
-    such functions.
+    ``messages``. The current catalog is used. Raises `AnalysisError` on PySpark 4.0, which does not
+    support such functions.
     """
     chosen = read_options(options, MODE, CORRUPT, ENCODING, ABSENT, PREFIX, FIELDS, *OF_INFLATION)
     functions = {

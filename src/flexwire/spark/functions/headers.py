@@ -1,6 +1,6 @@
 """Read typed record headers in a column, using only Arrow, in Spark's tasks.
 
-Columns are those of Spark's own Kafka source (``includeHeaders``), whose keys are text, or those of
+The columns come from Spark's own Kafka source (``includeHeaders``), whose keys are text, or from
 `kafka_records`, whose keys are bytes. A convention of `flexwire.records.conventions` defines the
 meaning of the bytes. flexwire never guesses.
 """
@@ -45,8 +45,8 @@ HEADER_TYPES: dict[str, pa.DataType] = {
     ValueType.BYTES.value: pa.binary(),
     "binary": pa.binary(),
 }
-"""The value types by KIP-82's names, with their Arrow types. All but two of these names are also
-names in Spark.
+"""The value types, by their names in KIP-82, with their Arrow types. All but two of these names are
+also type names in Spark.
 """
 
 
@@ -67,7 +67,7 @@ class _HeaderItems(NamedTuple):
 
 
 def find_convention(convention: object) -> Convention:
-    """Return a convention by its name, or the caller's own convention."""
+    """Return the convention with a name, or the caller's own convention."""
     if isinstance(convention, Convention):
         return convention
     if not isinstance(convention, str) or convention not in CONVENTIONS:
@@ -82,7 +82,7 @@ def convention_of(name_given: str, key: str, type_name: str) -> Convention:
 
 
 def list_type(options: FunctionSettings) -> pa.ListType:
-    """Return the type of a column of read headers, with a field for the error if requested."""
+    """Return the type of a column of headers after reading, with an error field if requested."""
     kind = pa.struct([("key", pa.string()), ("value", VARIANT)])
     return pa.list_(with_error(kind, options, ERROR) if options.is_permissive else kind)
 
@@ -127,7 +127,7 @@ def _read(convention: Convention, pairs: list[RawHeader], options: FunctionSetti
     try:
         bound = convention.for_record(pairs)
     except FlexwireError:
-        # The header with the types is invalid. The error is reported for that header.
+        # The header that contains the types is invalid. The error is reported for that header.
         bound = convention
     items: list[Any] = []
     for key, data in pairs:
@@ -195,7 +195,7 @@ def _bind(convention: Convention, pairs: list[RawHeader], options: FunctionSetti
 
 
 def _fit(convention: Convention, key: str, name: str, value: Any) -> Any:
-    """Return a value in its type if nothing is lost. Otherwise raise `RecordHeaderError`."""
+    """Return a value as its type if nothing is lost. Otherwise raise `RecordHeaderError`."""
     value = plain(value)
     if value is None or _fits(name, value):
         return float(value) if name in _FLOATS and value is not None else value

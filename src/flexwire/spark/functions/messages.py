@@ -3,8 +3,9 @@
 A request contains its API and version. A response contains neither, so reading a response requires
 the api key and the version of its request.
 
-The behavior that `flexwire.spark.functions` promises is implemented here, and tested without Spark.
-`flexwire.columnar` decodes. If the kernels refuse an input, the reference decoder reads the input.
+The behavior that `flexwire.spark.functions` promises is implemented here, where it is tested
+without Spark. `flexwire.columnar` decodes. If the kernels refuse an input, the reference decoder
+reads it.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def portable(message: MessageLike) -> str | MessageSpec:
 
 
 def check_version(message: MessageLike, version: int, options: FunctionSettings) -> None:
-    """Raise `UnknownMessageError` for a version that a message does not have."""
+    """Raise `UnknownMessageError` for a version that does not exist for a message."""
     schemas_of(message).schema(version, options.encoding)
 
 
@@ -77,7 +78,7 @@ def column_type(message: MessageLike, options: FunctionSettings) -> pa.StructTyp
 
 
 def with_error(kind: pa.StructType, options: FunctionSettings, error: pa.DataType) -> pa.StructType:
-    """Return a type with an additional last field, for the errors of rows that did not decode."""
+    """Return a type with an additional last field for the errors of rows that were not decoded."""
     if options.corrupt in {field.name for field in kind}:
         raise refuse("columnNameOfCorruptRecord", "a name that no other field has", options.corrupt)
     return pa.struct([*kind, (options.corrupt, error)])
@@ -88,7 +89,7 @@ def decoded(
 ) -> pa.StructArray:
     """Decode a column of `column_type`. Null remains null.
 
-    In PERMISSIVE mode, a row that does not decode becomes a structure with null fields and an
+    In PERMISSIVE mode, a row that cannot be decoded becomes a structure with null fields and an
     error.
     """
     try:
@@ -128,7 +129,7 @@ def encoded(
 ) -> pa.BinaryArray:
     """Encode a column of structures. In PERMISSIVE mode, a row that no message can hold is null.
 
-    The field for errors that `decoded` fills is left out. A row with an error did not decode, so
+    The field for errors that `decoded` fills is left out. A row with an error was not decoded, so
     encoding it is also an error.
     """
     if options.is_permissive and pa.types.is_struct(structs.type):
@@ -234,15 +235,15 @@ class FunctionSettings:
 
     @property
     def is_permissive(self) -> bool:
-        """True if a row that does not decode is kept in the column instead of raising an error."""
+        """True if a row that cannot be decoded stays in the column instead of raising an error."""
         return self.mode == "PERMISSIVE"
 
 
 def read_options(texts: FunctionOptions | None, *accepted: str) -> FunctionSettings:
-    """Return the options that a function accepts. The case of their names does not matter.
+    """Return the options that a function accepts. Their names are not case-sensitive.
 
-    Raises `ArgumentError` for an option that the function does not have, and for a value that the
-    option does not accept. Otherwise a misspelled option would silently have no effect.
+    Raises `ArgumentError` for an option that the function does not support, and for a value that
+    the option does not accept. Otherwise a misspelled option would silently have no effect.
 
     >>> read_options({"MODE": "permissive"}, MODE).is_permissive
     True
@@ -276,7 +277,7 @@ def _value(name: str, value: str) -> str:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Return names that are separated by commas. An empty string contains no names."""
+    """Return the names in a comma-separated string. An empty string contains no names."""
     names = tuple(name.strip() for name in text.split(",")) if text else ()
     if "" in names:
         raise refuse(FIELDS, "names separated by commas", text)
@@ -304,14 +305,14 @@ The client instance id comes from the header (KIP-1313), in Kafka's notation.
 
 
 def frame_type(options: FunctionSettings) -> pa.StructType:
-    """Return the type of a column of frames, with a field for the error if requested."""
+    """Return the type of a column of frames, with an error field if requested."""
     return with_error(FRAME, options, ERROR) if options.is_permissive else FRAME
 
 
 def frames(
     options: FunctionSettings, data: pa.Array, api_keys: pa.Array = None, versions: pa.Array = None
 ) -> pa.StructArray:
-    """Read a binary column of frames: requests or, with two more columns, responses.
+    """Read a binary column of frames: requests or, if two more columns are given, responses.
 
     In PERMISSIVE mode, a value that is not a frame becomes a structure with null fields and an
     error.
@@ -384,7 +385,7 @@ def _id_text(instance_id: UUID | None) -> str | None:
 
 
 def _check_request(request: tuple[int, int]) -> None:
-    """Raise an error for an api key or version that no request can have."""
+    """Raise an error for an api key or version that no request can contain."""
     for name, number in zip(("api key", "version"), request, strict=True):
         if number is None or not 0 <= number <= INT16_MAX:
             raise FrameError(f"expected the {name} of the request, from 0 to 32767, got {number}")

@@ -1,12 +1,12 @@
 """Decode record batches in a column into lists of records, using only Arrow.
 
 The kernels of `flexwire.columnar` read all rows together. If a row contains anything that the
-kernels do not read (a message set, damage, a truncated batch), the complete reader reads the whole
-row again. Each row therefore equals the result of `decode_records` for its bytes.
+kernels do not read (a message set, damaged bytes, a truncated batch), the complete reader reads the
+whole row again. Each row therefore equals the result of `decode_records` for its bytes.
 
-An SQL function has one type, whatever its arguments are. If a column names the message, the result
-is therefore a Variant, with the fields of its columns. Rows with the same name are decoded
-together.
+An SQL function always returns the same type, whatever its arguments are. If a column names the
+message, the result is therefore a Variant, with the fields of its columns. Rows with the same name
+are decoded together.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _POSITION = "batch_position"
 
 
 def list_type(columns: Sequence[str], options: FunctionSettings) -> pa.ListType:
-    """Return the type of a column of records, with a field for the error if requested."""
+    """Return the type of a column of records, with an error field if requested."""
     types = RECORD_COLUMNS | BATCH_COLUMNS
     kind = pa.struct([(name, types[name]) for name in columns])
     return pa.list_(with_error(kind, options, ERROR) if options.is_permissive else kind)
@@ -56,9 +56,9 @@ def record_lists(
 ) -> pa.ListArray:
     """Decode a binary column into a column of `list_type`. Null remains null.
 
-    In PERMISSIVE mode, each part that does not decode becomes one element, after the records of its
-    row. Raises `RecordError` in FAILFAST mode, with the row in a note. Raises `CodecError` if all
-    rows together have more records than one array can hold.
+    In PERMISSIVE mode, each part that cannot be decoded becomes one element, after the records of
+    its row. Raises `RecordError` in FAILFAST mode, with the row in a note. Raises `CodecError` if
+    all rows together contain more records than one array can hold.
     """
     if data.type not in {pa.binary(), pa.large_binary()}:
         raise refuse("data", "a binary column", str(data.type))
@@ -101,7 +101,7 @@ def _placed(group: PieceGroup, starts: Words) -> pa.RecordBatch:
 
 
 class _RecordLists:
-    """The records in the rows of a column. Rows that kernels refuse are read again."""
+    """The records in the rows of a column. Rows that the kernels refuse are read again."""
 
     def __init__(self, kind: pa.StructType, count: int) -> None:
         self._kind = kind
@@ -122,7 +122,7 @@ class _RecordLists:
 
     @property
     def unread(self) -> Words:
-        """Return the rows with a part that the kernels refused."""
+        """Return the rows that contain a part that the kernels refused."""
         return np.flatnonzero(self._is_unread)
 
     def put(self, row: int, records: list[pa.StructArray]) -> None:
@@ -146,8 +146,8 @@ class _RecordLists:
         of_row = np.concatenate([*self._of_row, np.zeros(0, np.int64)])
         records = pa.concat_arrays([*self._made, pa.array([], self._kind)])
         if self._is_unread.any():
-            # For a row that was read again, the kernels' records are dropped. The new records have
-            # negative numbers, and are put in the places of their rows.
+            # For a row that was read again, the kernels' records are dropped. The new records are
+            # given negative numbers, and take the places of their rows.
             indices = np.flatnonzero((of_row < 0) | ~self._is_unread[of_row])
             of_row = np.where(of_row < 0, -1 - of_row, of_row)[indices]
             order = np.argsort(of_row, kind="stable")

@@ -1,12 +1,13 @@
 """Values as Variants, the binary form that Spark and Parquet share (version 1).
 
-A Variant is a value and its metadata, which are the names of all fields in the value. Spark has a
-builder only for JSON, and JSON has no bytes, dates or times. Converting a Python value here takes
-a tenth of the time that Spark's builder takes. The encoding is specified in VariantEncoding, a
-document of the Parquet format.
+A Variant consists of a value and its metadata: the names of all fields in the value. Spark offers a
+builder only for JSON, and JSON cannot represent bytes, dates or times. Converting a Python value
+here takes a tenth of the time that Spark's builder takes. The encoding is specified in
+VariantEncoding, a document of the Parquet format.
 
-The names of a type's fields are the same in all rows, and so is the metadata. Each column becomes a
-list with the bytes of its values, and a structure joins the bytes of its fields.
+The names of a type's fields are the same in all rows, and so the metadata is too. Each column
+becomes a list that contains the bytes of its values, and a structure concatenates the bytes of its
+fields.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _NULL, _TRUE, _FALSE, _INT8, _INT16, _INT32, _INT64, _DOUBLE = range(8)
 _DECIMAL4, _DECIMAL8, _DECIMAL16, _DATE, _TIMESTAMP = 8, 9, 10, 11, 12
 _BINARY, _TEXT = 15, 16
 _LONGEST_SHORT, _BYTE, _FEW = 63, 255, 1024
-# The numbers of digits that integers of 4, 8 and 16 bytes can hold.
+# The number of digits that an integer of 4, 8 or 16 bytes can hold.
 _DIGITS = {9: (_DECIMAL4, 4), 18: (_DECIMAL8, 8), 38: (_DECIMAL16, 16)}
 _EPOCH_DAY = date(1970, 1, 1)
 # The largest Variant that Spark accepts by default, in bytes.
@@ -97,7 +98,7 @@ def variants(values: Iterable[Any]) -> pa.StructArray:
 
 
 def _value(value: Any, names: dict[str, int]) -> bytes:
-    # A lookup table contains the common types. For a subclass, its bases are checked.
+    # A lookup table contains the common types. For a subclass, the base classes are checked.
     write = WRITERS.get(type(value))
     if write is not None:
         return write(value)
@@ -211,7 +212,7 @@ def _count(count: int) -> bytes:
 
 
 def joined(items: Sequence[bytes], width: int) -> bytes:
-    """Return the offsets of the items, as numbers of ``width`` bytes, followed by the items."""
+    """Return the offsets of the items, each a number of ``width`` bytes, followed by the items."""
     ends = accumulate(map(len, items), initial=0)
     if width == 1:
         return bytes(ends) + b"".join(items)

@@ -1,6 +1,6 @@
-"""The catalog of an output's Iceberg tables, opened by pyiceberg, and each table's location.
+"""The catalog of an output's Iceberg tables, as opened by pyiceberg, and each table's location.
 
-pyiceberg has its own file systems. pyiceberg gets the credentials of flexwire's S3 store, so that
+pyiceberg uses its own file systems. It is given the credentials of flexwire's S3 store, so that
 only one set of credentials is used. The credentials are never stored, in particular not in a
 table's properties.
 """
@@ -120,7 +120,7 @@ def iceberg_failures(out: OutputDirectory, tried: str) -> Iterator[None]:
     except (OSError, SQLAlchemyError) as error:
         raise StorageError(reason_of(error), url=str(out), tried=tried) from None
     except Exception as error:
-        # pyiceberg's catalogs raise their own errors, errors of their libraries, and Python's
+        # pyiceberg's catalogs raise their own errors, those of their libraries, and Python's
         # errors.
         if not type(error).__module__.startswith(("pyiceberg.", "requests.", "botocore.")):
             raise

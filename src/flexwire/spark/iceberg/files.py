@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from flexwire.storage.output_directory import OutputDirectory
 
 
-# The limit on old snapshots. A commit of pyiceberg copies and writes all snapshots several times:
-# 250 snapshots cost a second of CPU.
+# The limit on old snapshots. A commit by pyiceberg copies and writes all snapshots several times:
+# 250 snapshots take a second of CPU time.
 _KEPT: Final = 48
 _LEAST: Final = 24
 _OLD_SECONDS: Final = 60 * 60
@@ -73,11 +73,11 @@ class TableFile:
 def expire_old(
     table: Table, seconds: int = _OLD_SECONDS, kept: int = _KEPT, least: int = _LEAST
 ) -> int:
-    """Expire a table's snapshots that are older than ``seconds``. Return their number.
+    """Expire those of a table's snapshots that are older than ``seconds``. Return their number.
 
     The ``kept`` newest snapshots are kept. Nothing is expired if fewer than ``least`` snapshots are
-    old. Files that only expired snapshots list are kept until `flexwire tables vacuum`, so that
-    running readers can finish.
+    old. Files that only expired snapshots list are kept until `flexwire tables vacuum` removes
+    them, so that running readers can finish.
     """
     old = old_snapshots(table, seconds, kept)
     if len(old) < least:
@@ -88,9 +88,9 @@ def expire_old(
 
 
 def old_snapshots(table: Table, seconds: int, kept: int = 0) -> list[int]:
-    """Return the snapshots older than ``seconds``, without the ``kept`` newest snapshots.
+    """Return the snapshots older than ``seconds``, except the ``kept`` newest snapshots.
 
-    Snapshots to which a branch or a tag refers are also left out.
+    Snapshots to which a branch or a tag refers are also excluded.
     """
     before = time.time_ns() // 1_000_000 - seconds * 1000
     named = {reference.snapshot_id for reference in table.metadata.refs.values()}
@@ -110,7 +110,7 @@ def rows_of(runs: Collection[str]) -> BooleanExpression:
 def live_files(
     table: Table, out: OutputDirectory, rows: BooleanExpression | None = None
 ) -> list[TableFile]:
-    """Return the files of a table's current state: all, or those that may contain some of ``rows``.
+    """Return all files of a table's current state, or only those that may contain some of ``rows``.
 
     Raises `FlexwireError` if an engine has recorded deleted rows in a separate delete file.
     """
@@ -172,7 +172,7 @@ def dataset_of(
 
 
 def _known(file: TableFile, columns: pa.Schema) -> ds.Expression | None:
-    """Return an expression that is true for all rows of a file: the ranges of their times."""
+    """Return an expression that is true for all rows of a file, from the ranges of their times."""
     known = []
     for name in ("time", "first_time"):
         if name in columns.names and name in file.first and name in file.last:

@@ -95,7 +95,7 @@ class IcebergLedger(Ledger):
 
     @property
     def directory(self) -> OutputDirectory:
-        """The directory of the ledger."""
+        """The ledger's directory."""
         return self.out.child(LEDGER)
 
     def snapshot(self) -> IcebergLedgerSnapshot:

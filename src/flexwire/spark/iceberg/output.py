@@ -1,8 +1,8 @@
-"""Read an output of Iceberg tables: the rows of analyses with the state "in" in its ledger.
+"""Read an output of Iceberg tables: the rows of analyses whose state in its ledger is "in".
 
-Iceberg has no integers of 8 or 16 bits. Columns that tasks wrote with fewer bits are converted back
-to these bits when they are read. An answer therefore gets the types that docs/tables.md lists,
-whatever the format is.
+Iceberg has no 8-bit or 16-bit integers. Columns that tasks wrote with these widths are converted
+back when they are read. An answer therefore receives the types that docs/tables.md lists, whatever
+the format is.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class IcebergTables(GrownTables):
 
     @cached_property
     def opened(self) -> Catalog | None:
-        """The catalog, or None until the first commit creates the catalog's file."""
+        """The catalog, or None before the first commit creates the catalog's file."""
         opened = open_catalog(self.out, self.catalog)
         if opened is not None:
             weakref.finalize(self, opened.close)
@@ -68,7 +68,7 @@ class IcebergTables(GrownTables):
 
     @cached_property
     def at_once(self) -> int:  # type: ignore[override]  # it depends on the catalog
-        """The largest number of tables that get commits at the same time: 1 for SQLite."""
+        """The largest number of tables to commit to at the same time: 1 for SQLite."""
         return 1 if self.catalog.name is None else AT_ONCE
 
     @property
@@ -77,7 +77,7 @@ class IcebergTables(GrownTables):
         return IcebergLedger(self.out, self.catalog, self.opened)
 
     def table(self, name: str) -> IcebergTable:
-        """Return a table, which does not have to exist yet."""
+        """Return a table, which need not exist yet."""
         return IcebergTable(self.out, self.catalog, self.opened, name)
 
     def output(self, run: str) -> IcebergOutput:
@@ -152,8 +152,8 @@ class IcebergOutput(GrownOutput):
     def _state(self, name: str) -> _TableState:
         """Return a table in its state at the first use.
 
-        Engines join only files of analyses that the ledger lists. Analyses are always replaced all
-        together, so checking one analysis of a joined file is enough.
+        Engines merge only files of analyses that the ledger lists. Analyses are always replaced all
+        together, so checking one analysis of a merged file is enough.
         """
         if name not in self.states:
             table = self.iceberg.table(name).open() if name in self.names else None
@@ -166,7 +166,7 @@ class IcebergOutput(GrownOutput):
         return state
 
     def _is_wanted(self, name: str, file: TableFile) -> bool:
-        """Return whether a file may contain rows of a wanted day."""
+        """Return whether a file may contain rows from a wanted day."""
         if self.wanted is None or not has_days(name):
             return True
         days = file.days(time_of(name))
@@ -180,7 +180,7 @@ class IcebergOutput(GrownOutput):
 
 @dataclass(frozen=True, slots=True)
 class _TableState:
-    """The columns of a table, and its files from analyses that have the state "in"."""
+    """The columns of a table, and those of its files whose analyses have the state "in"."""
 
     columns: pa.Schema
     files: list[TableFile]

@@ -78,8 +78,8 @@ class IcebergTable(GrownTable):
         """Add files of an analysis with these columns. Return the snapshot that contains them.
 
         One commit creates the table or adds its new columns, and adds the files. If the table
-        already contains the analysis, it does not change. In this case an earlier try succeeded,
-        and only its reply was lost.
+        already contains the analysis, it does not change. In this case an earlier attempt
+        succeeded, and only its reply was lost.
         """
         own = [field for field in columns if field.name != ANALYSIS]
         whole = pa.schema([*own, pa.field(ANALYSIS, pa.string())])
@@ -116,13 +116,13 @@ class IcebergTable(GrownTable):
         if not files:
             return
         paths = [f"{location(self.directory)}/{file.name}" for file in files]
-        # The ledger ensures that no file is added twice. To check this itself, pyiceberg would read
-        # all manifests.
+        # The ledger ensures that no file is added twice. If pyiceberg itself checked this, it would
+        # read all manifests.
         with _without_warnings_of_statistics():
             change.add_files(paths, snapshot_properties={ADDED: run}, check_duplicate_files=False)
 
     def _widen(self, change: Transaction, columns: pa.Schema) -> None:
-        """Add missing columns to the table, before files with these columns are added."""
+        """Add missing columns to the table before files with these columns are added."""
         try:
             with change.update_schema() as schema:
                 schema.union_by_name(columns)
@@ -133,7 +133,7 @@ class IcebergTable(GrownTable):
             ) from None
 
     def analyses(self, runs: Collection[str]) -> set[str]:
-        """Return the given analyses that have rows in the table."""
+        """Return those of the given analyses that have rows in the table."""
         table = self.open()
         if table is None:
             return set()
@@ -154,7 +154,7 @@ class IcebergTable(GrownTable):
     def remove(self, runs: Collection[str]) -> None:
         """Remove the rows of these analyses from the table. The files themselves are kept.
 
-        If an engine has joined a file with other files, the new file is rewritten without these
+        If an engine has merged a file with other files, the new file is rewritten without these
         rows.
         """
         retry(lambda: self._remove({*runs}), self.directory)
@@ -171,7 +171,7 @@ class IcebergTable(GrownTable):
 def _without_warnings_of_statistics() -> Iterator[None]:
     """Suppress pyiceberg's warning for each column without statistics.
 
-    Some columns have no statistics on purpose: see `flexwire.tables.parquet`.
+    Some columns intentionally have no statistics: see `flexwire.tables.parquet`.
     """
 
     def is_other(record: logging.LogRecord) -> bool:

@@ -1,6 +1,6 @@
 """Maintain Iceberg tables: remove old days, old snapshots and old files.
 
-All engines can join the small files of Iceberg tables, so flexwire does not. The error that
+All engines can merge the small files of Iceberg tables, so flexwire does not. The error that
 `to_join` raises explains how engines do it. Each step first lists its work, and can be killed at
 any moment. A file is removed only if no remaining snapshot lists it.
 """
@@ -50,7 +50,7 @@ _HOUR: Final = 60 * 60
 
 
 def to_join(out: OutputDirectory) -> Iterator[FileGroup]:
-    """Raise `FlexwireError` with an explanation of how engines join files of Iceberg tables."""
+    """Raise a `FlexwireError` that explains how engines merge files of Iceberg tables."""
     raise FlexwireError(f"{out}: {_NO_COMPACTION}")
 
 
@@ -156,7 +156,7 @@ def _places(out: OutputDirectory) -> Iterator[tuple[str, str, Callable[[], Table
 
 
 def _named_files(table: Table, out: OutputDirectory, without: set[int]) -> set[str]:
-    """Return the files that a table lists, except those that only snapshots ``without`` list."""
+    """Return the files that a table lists, except those that only snapshots in ``without`` list."""
     metadata = table.metadata
     paths = {table.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)}
     paths |= {statistics.statistics_path for statistics in metadata.statistics}

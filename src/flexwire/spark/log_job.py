@@ -4,9 +4,9 @@
 segments ─▶ plan ─▶ pieces, some a task ─▶ log_batches, log_record_sizes, log_rewrites, log_keys
                                 └─▶ runs of keys ─▶ parts of hashes, some a task ─▶ log_keys
 ```
-A task reads its pieces of the logs once, and keeps only the necessary data in memory. Keys that do
-not fit in memory are written to sorted runs next to the output, until other tasks have merged them.
-The task that read the batches of a sample also writes the sample in other batch sizes and codecs
+A task reads its pieces of the logs once, and keeps only necessary data in memory. Keys that do not
+fit in memory are written to sorted runs next to the output, until other tasks have merged them. The
+task that read the batches of a sample also writes the sample in other batch sizes and codecs
 (`flexwire.tables.log_samples`).
 """
 
@@ -75,9 +75,9 @@ LEAST_SAMPLE: Final = 256 << 10
 MOST_SAMPLE: Final = 16 << 20
 """The largest sample of a topic, in decompressed bytes."""
 MOST_SAMPLED: Final = 256
-"""The largest number of topics that have a sample. The largest topics are chosen."""
-# All samples together have at most this number of bytes or this fraction of the logs, whichever is
-# larger.
+"""The largest number of topics to sample. The largest topics are chosen."""
+# All samples together contain at most this number of bytes or this fraction of the logs, whichever
+# is larger.
 _SAMPLED, _SAMPLED_PART = 8 << 20, 512
 _WINDOW: Final = 2 << 20
 # The number of bytes that can be read in the time that opening a file takes.
@@ -97,11 +97,11 @@ class LogPlan:
     Attributes:
         partitions: every partition, by its number in the works.
         segments: the segments that are read.
-        left_out: partition directories that are not read, because another directory has the same
-            partition.
+        left_out: partition directories that are not read, because another directory contains the
+            same partition.
         growth: how each partition continues the data in the tables, if these grow.
-        walks: the logs that are read, each with the number of its partition. One task finds the
-            transactions of the logs in one group.
+        walks: the logs that are read, each with the number of its partition. For each group of
+            logs, one task finds the transactions.
     """
 
     works: tuple[LogWork, ...]
@@ -120,7 +120,7 @@ def plan_logs(
 ) -> LogPlan:
     """Plan the reading of logs. ``files`` are their segments and indexes.
 
-    If several directories have the same partition, the directory with which Kafka would continue
+    If several directories contain the same partition, the directory with which Kafka would continue
     is read (`flexwire.logs.discovery`). If tables grow, ``known_offsets`` contains the offsets at
     which reading continues, and each log is read up to its last whole batch. Raises `CaptureError`
     if there is no log among ``files``.
@@ -177,7 +177,7 @@ def _growth(
 
 
 def task_bytes(total: int, tasks_at_once: int) -> int:
-    """Return how many bytes of logs one task reads. If possible, there are two rounds of tasks."""
+    """Return how many bytes of logs one task reads. If possible, the tasks run in two rounds."""
     target = total // (2 * max(1, tasks_at_once))
     return max(_LEAST_TASK, min(_MOST_TASK, target), -(-total // (MOST_TASKS // 2)))
 
@@ -212,7 +212,7 @@ def _works(
 def _windows(
     tasks: Sequence[Sequence[LogPiece]],
 ) -> Iterator[tuple[int, int, tuple[SampleWindow, ...]]]:
-    """Yield where samples start, spread evenly over each topic, as task, piece and windows."""
+    """Yield the task, the piece and the windows of samples, spread evenly over each topic."""
     topics: dict[str, list[_PlacedPiece]] = defaultdict(list)
     for task, pieces in enumerate(tasks):
         for position, piece in enumerate(pieces):
@@ -271,7 +271,7 @@ _Merging = list[tuple["Partition", KeyWork, int]]
 
 @dataclass(slots=True)
 class _LogCounts:
-    """The numbers that a task counts in its rows."""
+    """The counts that a task computes from its rows."""
 
     bytes: int = 0
     batches: int = 0
@@ -285,7 +285,7 @@ class _LogCounts:
     spilled: dict[int, list[int]] = field(default_factory=dict)
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Count the rows of a batch of the table of batches."""
+        """Count a batch of rows from the table of batches."""
         self.bytes += pc.sum(rows.column("size")).as_py() or 0
         is_damage = rows.column("error").is_valid()
         damage = rows.filter(is_damage) if is_damage.true_count else rows.slice(0, 0)
@@ -326,7 +326,7 @@ def _most(times: pa.Array) -> int | None:
 def write_log_tables(
     spark: SparkSession, plan: LogPlan, task_output: TaskOutput, inflation: Inflation = INFLATION
 ) -> LogFacts:
-    """Write the tables of logs to ``task_output``, next to existing tables, and sum up their rows.
+    """Write the log tables to ``task_output``, next to existing tables, and sum up their rows.
 
     ``inflation`` limits the decompressed size of each record batch, and of all batches of a task.
     """
@@ -433,7 +433,7 @@ def _digest(
 class _RunWriter:
     """Write the runs of keys of one task.
 
-    If a task is restarted, its runs get other names.
+    If a task is restarted, its runs are given other names.
     """
 
     def __init__(self, directory: OutputDirectory, number: int, *, is_held: bool) -> None:
@@ -459,7 +459,7 @@ def _is_of_last(name: str, held_tasks: frozenset[int]) -> bool:
 
 
 def _merging(plan: LogPlan, spilled: dict[int, list[int]]) -> list[_Merging]:
-    """Return the work of the tasks that merge: partitions with several runs, or their parts."""
+    """Return the work of the merging tasks: partitions with several runs, or parts of these."""
     tasks: list[_Merging] = []
     keys_in_task = _KEYS_OF_TASK
     for partition, keys in sorted(spilled.items()):

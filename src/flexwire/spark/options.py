@@ -1,4 +1,4 @@
-"""The options of an analysis, each checked once, and grouped by the parts that use them.
+"""The options of an analysis, each checked once, grouped by the parts of the code that use them.
 
 `flexwire.spark.analyze.analyze` declares them, with their names, types, defaults and meaning.
 """
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 class ReadingOptions(NamedTuple):
-    """Options for reading inputs that are not sent to tasks.
+    """Options for reading the input that are not sent to tasks.
 
-    One task decodes ``range_bytes`` of a capture. If this is None, the session decides.
+    One task decodes ``range_bytes`` of a capture. If it is None, the session decides.
     """
 
     zone: Zone
@@ -48,7 +48,7 @@ class ReportOptions(NamedTuple):
 
 
 class AnswerOptions(NamedTuple):
-    """The answers to compute (None means those about logs), and the time that they cover."""
+    """The answers to compute (None stands for those about logs), and the time that they cover."""
 
     asked: tuple[Answer, ...] | None
     are_named: bool

@@ -18,13 +18,13 @@ _DESCRIPTION = "spark.job.description"
 
 
 class Progress(Protocol):
-    """A function that receives the current stage of the analysis, and how far it is.
+    """A function that receives the current stage of the analysis and its progress.
 
-    ``total`` is 0 while it is unknown. Calls come from several threads, one at a time.
+    ``total`` is 0 while it is unknown. The calls come from several threads, one at a time.
     """
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """Report that ``done`` of ``total`` steps of ``stage`` are done."""
+        """Report that ``done`` of the ``total`` steps of ``stage`` are done."""
 
 
 def silent(stage: str, done: int, total: int) -> None:
@@ -32,7 +32,7 @@ def silent(stage: str, done: int, total: int) -> None:
 
 
 class StageClock:
-    """Measure the seconds of each stage, and remember the latest stage."""
+    """Measure how many seconds each stage takes, and remember the latest stage."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -48,7 +48,7 @@ class StageClock:
 
 
 class _Stages:
-    """The tasks of all stages that were seen so far: the finished tasks, and all tasks."""
+    """The number of finished tasks, and of all tasks, in all stages seen so far."""
 
     def __init__(self, progress: Progress, stage: str) -> None:
         self._progress = progress
@@ -62,7 +62,7 @@ class _Stages:
 
 @contextmanager
 def watch_tasks(spark: SparkSession, progress: Progress, stage: str) -> Iterator[None]:
-    """Report the tasks of all jobs in the block as the steps of ``stage``."""
+    """Report the tasks of all jobs in the block as steps of ``stage``."""
     from flexwire.tasks import is_connect  # noqa: PLC0415 - PySpark is slow to import
 
     progress(stage, 0, 0)
@@ -133,7 +133,8 @@ def _watch(spark: SparkSession, stages: _Stages, over: threading.Event) -> None:
     # The demo imports this module on machines without Spark.
     from flexwire.spark.failures import SPARK_ERRORS  # noqa: PLC0415 - Spark may be missing
 
-    # When Java ends, the thread that runs the job gets the error, and nothing remains to watch.
+    # When Java ends, the thread that runs the job receives the error, and there is nothing left to
+    # watch.
     with suppress(*SPARK_ERRORS):
         _tell_tasks(spark, stages, over)
 

@@ -28,11 +28,11 @@ def register(
 
     With ``push_filters`` Spark passes the filters of a query to "kafka-log", on PySpark 4.1 and
     later, so that less is read. This sets ``spark.sql.python.filterPushdown.enabled``. If that
-    setting becomes false again, every query fails. The default is false because Spark loses rows
+    setting becomes false again, every query fails. The default is false, because Spark loses rows
     with this setting: a DataFrame that was filtered once is read as filtered in later queries, and
     in both parts of a join or union with itself. Use this setting only if each loaded DataFrame is
-    used only once, in one query. Options of the format limit what is read without this setting.
-    Raises `ArgumentError` before PySpark 4.1.
+    used only once, in one query. To limit what is read without this setting, use the format's
+    options. Raises `ArgumentError` before PySpark 4.1.
     """
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - this import takes a second
     from pyspark.sql import SparkSession  # noqa: PLC0415 - this import takes a second
@@ -60,8 +60,8 @@ def register(
         try:
             spark.dataSource.register(source)
         except AnalysisException as error:
-            # PySpark 4.0 refuses the name of a format that it has already found by itself. The
-            # format that Spark has found is the same.
+            # PySpark 4.0 refuses the name of a format that it has already found by itself, but that
+            # format is the same.
             if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
                 raise
     if before is not None:

@@ -1,4 +1,4 @@
-"""The facts of rehearsals, from the comments in captures and from the frames of clients."""
+"""The facts about rehearsals, from the comments in captures and from the frames of clients."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def rehearsal_facts(
     frames: Callable[[], DataFrame],
     task_output: TaskOutput,
 ) -> RehearsalFacts:
-    """Return the actions that taps noted in these files, and the refused clients that came back.
+    """Return the actions that taps recorded in these files, and the refused clients that came back.
 
     ``frames`` is a function that returns the table of frames of all captures. The function is
     called only if a client was refused.
@@ -65,7 +65,7 @@ def _read(files: list[InputFile], number: int, _: TaskOutput) -> RehearsedTraffi
 def with_returns(
     spark: SparkSession, frames: DataFrame, refused: Sequence[RefusedClient]
 ) -> list[RefusedClient]:
-    """Return the same clients with the requests that they sent after their last refusal."""
+    """Return the same clients, with the requests that they sent after their last refusal."""
     from pyspark.sql import functions as f  # noqa: PLC0415 - this import is slow
 
     rows = [

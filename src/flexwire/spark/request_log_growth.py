@@ -5,8 +5,8 @@ files ─▶ positions before ─▶ new lines ─▶ rows, with the analysis in
                                              └─▶ positions and connections for the next analysis
 ```
 The state is a file of the analysis, like the state of captures (`flexwire.survey.saved_state`), and
-the ledger says which state is valid. One commit to the ledger therefore publishes the rows and the
-positions after them. Without the positions, nobody knows which lines are in the tables. If the
+the ledger records which state is valid. One commit to the ledger therefore publishes the rows and
+the positions after them. Without the positions, it is unknown which lines are in the tables. If the
 positions are lost, no request log is added.
 """
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from flexwire.storage.output_directory import OutputDirectory
 
 LOGGED_STATE: Final = "request_log_state"
-"""The name of the file with the state, in the directory of an analysis."""
+"""The name of the state file in the directory of an analysis."""
 MOST_CONTINUED: Final = 200_000
 """The largest number of connections that continue in the next analysis: those with the latest
 lines.
@@ -46,15 +46,15 @@ lines.
 MOST_TEXT: Final = 64 << 20
 """The largest number of characters in the names and strings of these connections."""
 IDLE_US: Final = 24 * 3600 * 1_000_000
-"""The time without a line after which a connection does not continue."""
+"""A connection without a line for this long does not continue."""
 
 _TEXTS: Final = tuple(name for name in LOGGED_TEXTS if name not in {"client", "broker"})
 
 
 class ContinuedConnection(SavedRecord):
-    """The facts about a connection in the lines that were read, and the analysis in which it began.
+    """Facts about a connection, from the lines that were read, and the analysis in which it began.
 
-    ``texts`` are the values of `_TEXTS`.
+    ``texts`` contains the values of `_TEXTS`.
     """
 
     began_in: str
@@ -80,7 +80,7 @@ class LoggedState(SavedRecord):
 class RequestLogGrowth:
     """The new lines of request logs for the analysis ``run``, and the connections known so far.
 
-    ``known`` are the names of files without new lines. ``notes`` are messages for the user.
+    ``known`` lists the names of files without new lines. ``notes`` contains messages for the user.
     """
 
     run: str
@@ -105,7 +105,7 @@ class RequestLogGrowth:
         return {name: one.began_in for name, one in self.connections.items()}
 
     def with_ids(self, found: Mapping[str, LoggedIds]) -> dict[str, LoggedIds]:
-        """Return the earlier ids, followed by ``found``, the ids of lines that were read now."""
+        """Return the earlier ids, followed by ``found``: the ids from the lines read now."""
         ids = self.ids | {**found}
         for name in self.ids.keys() & found.keys():
             before, now = self.ids[name], found[name]
@@ -152,8 +152,8 @@ class RequestLogGrowth:
     ) -> tuple[bytes, tuple[str, ...]]:
         """Return the content of the file for the next analysis, and notes for the user.
 
-        ``seen`` are the connections with lines in this analysis; ``forgotten`` is the number of
-        other connections.
+        ``seen`` contains the connections with lines in this analysis; ``forgotten`` is the number
+        of other connections.
         """
         connections = {**self.connections, **seen}
         latest = max((one.last_us for one in connections.values()), default=0)
@@ -232,7 +232,7 @@ def grow_request_logs(
     before: OutputDirectory | None,
     version_of: Callable[[InputFile], int],
 ) -> RequestLogGrowth:
-    """Return the new lines of request logs; ``before`` is the directory of the state to begin with.
+    """Return the new lines of request logs; ``before`` is the directory of the initial state.
 
     Raises `FlexwireError` if the state cannot be read, and the errors of `resume_logs`.
     """

@@ -5,12 +5,12 @@ files ─▶ what they are ─▶ pieces, some a task ─▶ frames, messages/<M
                              └─▶ sums, and what lines say of connections ─▶ connections, packets
 ```
 A task reads its pieces line by line (`flexwire.logs.request_log`) and writes its part of each table
-(`flexwire.tables.request_logs`). A task can read each line without the other lines, except for
-facts about the line's connection. The driver combines the facts about connections from all tasks.
+(`flexwire.tables.request_logs`). A task can read each line independently of the others, except for
+facts about its connection. The driver combines the facts about connections from all tasks.
 
-A line can lack a client id that another line of its connection has, and no task knows such an id
-before all tasks have read their lines. If such ids are found, all tasks read the lines again with
-these ids.
+A line can lack a client id that another line of its connection contains, and no task knows such an
+id before all tasks have read their lines. If such ids are found, all tasks read the lines again
+with these ids.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ if TYPE_CHECKING:
 
 
 LEAST_TASK: Final = 16 << 20
-"""The smallest number of bytes that a task reads, if there are enough. Reading them takes a few
-seconds.
+"""The smallest number of bytes that a task reads, if the logs are large enough. Reading them takes
+a few seconds.
 """
 MOST_TASK: Final = 512 << 20
 MOST_CONNECTIONS: Final = 200_000
-"""The largest number of connections that get ids that their lines lack. Each task holds the ids of
-all these connections, at 300 bytes each.
+"""The largest number of connections for which missing ids are filled in. Each task holds the ids of
+all these connections, which take 300 bytes each.
 """
-# To find the end of a gzip'd file, the whole file must be read.
+# To find the end of a gzip-compressed file, the whole file must be read.
 _LEAST_SPAN_US: Final = 600_000_000
 
 
@@ -100,7 +100,7 @@ def check_request_logs(files: Sequence[RequestLogFile]) -> None:
 def plan_request_logs(
     files: Sequence[RequestLogFile], tasks_at_once: int, zone: Zone
 ) -> RequestLogPlan:
-    """Plan the reading of request logs."""
+    """Plan how request logs are read."""
     total = sum(file.weight for file in files)
     size = max(LEAST_TASK, min(MOST_TASK, total // (2 * max(1, tasks_at_once))))
     size = max(size, -(-total // (MOST_TASKS // 2)))
@@ -160,7 +160,7 @@ def _span_us(files: Sequence[RequestLogFile], zone: Zone) -> int:
 # A batch ends with this number of lines, or once their bodies reach this weight.
 _LINES: Final = 20_000
 _HEAVIEST: Final = 32 << 20
-# The approximate size of a structure in columns. An empty structure takes three bytes in the line.
+# The approximate size of a structure in columns. In the line, an empty structure takes three bytes.
 _STRUCTURE: Final = 64
 # The largest number of reasons that are counted separately, and of listeners that are listed.
 _SHOWN: Final = 50
@@ -243,13 +243,14 @@ def _run(
 
 
 def _ids_of_lines_without(sums: AnalysisSums) -> tuple[dict[str, LoggedIds], tuple[str, ...]]:
-    """Return missing ids by connection, and a note if too many connections need ids."""
+    """Return the missing ids by connection, and a note if too many connections need ids."""
     ids: dict[str, LoggedIds] = {}
     beyond = 0
     for some in sums.audit.ids_of_lines_without():
         ids |= some
         if len(ids) > MOST_CONNECTIONS:
-            # Which connections lose their ids must not depend on the order of the lines.
+            # The choice of connections that lose their ids must not depend on the order of the
+            # lines.
             last = sorted(ids)[MOST_CONNECTIONS:]
             beyond += len(last)
             for name in last:
@@ -266,7 +267,7 @@ def _ids_of_lines_without(sums: AnalysisSums) -> tuple[dict[str, LoggedIds], tup
 def _write(
     task_output: TaskOutput, table: str, schema: pa.Schema, rows: Iterable[pa.RecordBatch]
 ) -> None:
-    """Write a table that is one file, or one file for each day if tables grow."""
+    """Write a table as one file, or as one file for each day if tables grow."""
     with tempfile.TemporaryDirectory() as scratch:
         local = Path(scratch, f"{table}.parquet")
         with TableWriter(local, schema, task_output.constants) as writer:
@@ -282,7 +283,7 @@ class _Reading:
     ``first`` is the number in the names of the first task's files. The logs are read twice, and
     each reading writes different bytes. The two readings therefore use different file names, so
     that a late attempt of the first reading cannot replace a file of the second reading.
-    ``origins`` are the analyses in which connections began, if tables grow.
+    ``origins`` lists the analyses in which connections began, if tables grow.
     """
 
     plan: RequestLogPlan

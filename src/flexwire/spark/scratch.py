@@ -1,7 +1,7 @@
 """Spark's working directory on this machine, which only its owner can read.
 
-Spark's shuffle files contain values from tables: names of groups, topics and clients. Spark
-creates them below the temporary directory, readable by everyone. A process that starts Spark
+Spark's shuffle files contain values from tables: names of groups, topics and clients. Spark creates
+these files below the temporary directory, readable by everyone. A process that starts Spark
 therefore creates a directory that only its user can enter. Java and Python write all files of the
 analysis below that directory. A process that is killed leaves its directory, and the next process
 removes it.
@@ -22,8 +22,8 @@ from typing import Final
 
 PREFIX: Final = "flexwire-spark-"
 LOCAL_DIRS: Final = "SPARK_LOCAL_DIRS"
-"""The environment variable that says where Spark creates its directories. The variable overrides
-``spark.local.dir``, and also applies in Python workers.
+"""The environment variable that specifies where Spark creates its directories. The variable
+overrides ``spark.local.dir``, and also applies in Python workers.
 """
 _LAUNCHER: Final = "SPARK_LAUNCHER_OPTS"
 _LOCK: Final = "in-use"
@@ -33,7 +33,7 @@ _NO_COUNTERS: Final = "-XX:+PerfDisableSharedMem"
 
 @cache
 def scratch_directory() -> Path:
-    """Return the directory of this process. The directory is created on first use.
+    """Return this process's directory, which is created on first use.
 
     The directory is in the first directory of ``SPARK_LOCAL_DIRS`` if that is set, and otherwise
     in the directory of Python's temporary files (``TMPDIR``). The directory is removed when the
@@ -56,11 +56,11 @@ def local_directory() -> Path:
 
 
 def keep_in(directory: Path) -> list[str]:
-    """Make the next Java write below a directory. Return the options for this."""
+    """Make the next Java process write below a directory. Return the options for this."""
     for name in ("blocks", "java"):
         (directory / name).mkdir(mode=0o700, exist_ok=True)
     os.environ[LOCAL_DIRS] = str(directory / "blocks")
-    # Spark first starts one Java to build the command line of the other Java.
+    # Spark first starts one Java process to build the command line of the other.
     os.environ.setdefault(_LAUNCHER, _NO_COUNTERS)
     return [_NO_COUNTERS, f"-Djava.io.tmpdir={directory / 'java'}"]
 

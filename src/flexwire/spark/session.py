@@ -1,6 +1,6 @@
 """The Spark session for flexwire's jobs: on this machine, on a cluster, or on Spark Connect.
 
-flexwire finds Java, keeps the terminal quiet, and opens no port except on loopback.
+flexwire finds Java, keeps the terminal quiet, and opens ports only on the loopback interface.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-# spark-submit sets the first variable to tell a program where its Java listens. The second
-# variable tells a Connect client where its server is.
+# spark-submit sets the first variable to tell a program where its Java listens. The second variable
+# tells a Connect client where its server is.
 _GATEWAY, _REMOTE = "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"
 # No cluster runs as many tasks at the same time as this number of rows.
 _MANY = 1_000_000
@@ -56,10 +56,10 @@ class SessionStart:
         )
 
     def memories(self) -> tuple[str | None, str | None]:
-        """Return the memory that was set for Java and Python workers, if no session is running."""
+        """Return the memory settings for Java and Python workers, if no session is running."""
         if remote_of(self.master) is not None:
             return None, None
-        # On a cluster, most of Java's memory is in the executors.
+        # On a cluster, most of Java's memory belongs to the executors.
         is_local = not is_submitted() and local_threads(self.master or _HERE)
         return self.memory if is_local else None, self.worker_memory
 
@@ -72,19 +72,19 @@ def session(
     worker_memory: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Return the running Spark session, or start a session on the Java that `find_java` finds.
+    """Return the running Spark session, or start one on the Java that `find_java` finds.
 
-    If a session is running, its changeable settings are changed, and the session is returned.
-    ``master`` says where Spark runs: here ("local[4]"), on a cluster ("spark://host:7077", "yarn",
-    "k8s://…") or on a server of Spark Connect ("sc://host:15002"). The default is the setting of
-    `spark-submit` or ``SPARK_REMOTE``, and without these settings, this machine with all its
-    processors.
+    If a session is running, its changeable settings are updated, and the session is returned.
+    ``master`` says where Spark runs: here ("local[4]"), on a cluster
+    ("spark://host:7077", "yarn", "k8s://…") or on a server of Spark Connect ("sc://host:15002").
+    The default is the setting of `spark-submit` or ``SPARK_REMOTE``, and without these settings,
+    this machine with all its processors.
 
-    ``memory`` is the heap of the driver, which in local mode does all the work. ``worker_memory``
-    ("2g") is the limit of the address space of each Python worker. A worker needs 0.7 GB before it
-    holds any data. There is one worker for each task that runs at the same time, in addition to
-    Java. ``conf`` overrides every other setting here, and the arguments of `spark-submit` override
-    both. The owner of a Spark Connect server sets the server's memory.
+    ``memory`` is the heap size of the driver, which does all the work in local mode.
+    ``worker_memory`` ("2g") limits the address space of each Python worker. A worker needs 0.7 GB
+    before it holds any data. There is one worker for each task that runs at the same time, in
+    addition to Java. ``conf`` overrides every other setting here, and the arguments of
+    `spark-submit` override both. The owner of a Spark Connect server sets the server's memory.
 
     Raises `ArgumentError` if ``master`` is given but already set elsewhere, and `JavaError` if no
     Java is found.
@@ -113,7 +113,7 @@ def session(
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         settings |= on_this_machine(threads)
     else:
-        # If the machines of a cluster use another Python, the user has configured that.
+        # If the machines of a cluster use another Python, the user has configured it.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return _started(app_name, {**settings, **(conf or {})}, bound)
 
@@ -176,7 +176,7 @@ def tasks_at_once(spark: SparkSession) -> int:
     """Return how many tasks Spark runs at the same time, or the number that its settings assume."""
     if is_connect(spark):
         # Spark Connect does not report this number, but by default it divides a range into this
-        # number of partitions.
+        # many partitions.
         numbers = spark.range(_MANY).select(spark_partition_id())
         return max(1, numbers.distinct().count())
     context = spark.sparkContext
@@ -218,7 +218,8 @@ def _started(app_name: str, settings: Mapping[str, str], bound: Mapping[str, str
     started = builder.getOrCreate()
     # With this setting all jobs share Python workers.
     started.sparkContext.environment.update(KEEPS_MEMORY)
-    # This class prints a traceback when Java ends, although the caller gets the same error anyway.
+    # This class prints a traceback when Java ends, although the caller receives the same error
+    # anyway.
     started.sparkContext._accumulatorServer.handle_error = _say_nothing  # type: ignore[method-assign]  # noqa: SLF001 - PySpark has no option for it
     return started
 
@@ -241,7 +242,7 @@ def _quiet_java() -> Path:
     try:
         return without_vector(home)
     except JavaError:
-        # No directory can be written to. Java still runs from its home, but prints a warning.
+        # There is no writable directory. Java still runs from its home, but prints a warning.
         return home
 
 

@@ -20,10 +20,10 @@ SMALL_BYTES: Final = 64 * 1024 * 1024
 SMALL_VALUES: Final = 10_000_000
 """The number of values below which interpreting a query is faster than compiling it.
 
-Size alone misleads, because repeated values compress to almost nothing.
+The size alone would be misleading, because repeated values compress to almost nothing.
 """
 ONE_COMPILER_BYTES: Final = 1 << 30
-"""For tables below this size, Java's second compiler costs more time than its code saves."""
+"""For tables below this size, Java's second compiler takes more time than its code saves."""
 
 SMALL_CAPTURE_BYTES: Final = 4 << 30
 """For captures below this size, compiling takes longer than running the compiled code."""
@@ -39,13 +39,13 @@ _UTC: Final = {"spark.sql.session.timeZone": "UTC"}
 # names.
 _BY_NAME: Final = {"spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true"}
 ALWAYS: Final = _UTC | _BY_NAME | {"spark.sql.execution.arrow.pyspark.enabled": "true"}
-"""Settings that can change while a session runs, and on which all of flexwire's jobs rely."""
+"""Settings that can be changed while a session runs, and on which all of flexwire's jobs rely."""
 
 JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 SMALL_JAVA: Final = {
     JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 }
-"""Java options for one compiler, and for a garbage collector without its own threads. These options
+"""Java options for a single compiler, and for a garbage collector without threads of its own. They
 halve the CPU time of a start.
 
 With one compiler, Java reserves 48 MB for code by default. The queries of a few analyses fill this
@@ -53,8 +53,8 @@ space.
 """
 
 _BOTH: Final = _UTC | {
-    # A limit on rows does not limit the bytes of a batch: a frame can have 100 MiB, and a body can
-    # have many MB.
+    # A limit on rows does not limit the bytes of a batch: a frame can take 100 MiB, and a body can
+    # take many MB.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(BATCH_BYTES),
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
 }
@@ -76,7 +76,7 @@ _TASKS: Final = (
     }
 )
 _ANSWERS: Final = _BOTH | {
-    # These columns are read as vectors, but without 4,096 payloads in memory.
+    # These columns are read as vectors, but without holding 4,096 payloads in memory.
     "spark.sql.parquet.enableVectorizedReader": "true",
     "spark.sql.parquet.columnarReaderBatchSize": "512",
 }
@@ -97,7 +97,7 @@ _LARGE_ANSWERS: Final = {
 
 
 def at_start(memory: str) -> dict[str, str]:
-    """Return Java's start settings, wherever tasks run, and make the scratch directory."""
+    """Return Java's start settings, wherever tasks run, and create the scratch directory."""
     scratch = scratch_directory()
     log = Path(__file__).with_name("log4j2.properties").as_uri()
     options = [f"-Dlog4j2.configurationFile={log}", *keep_in(scratch)]
@@ -119,7 +119,8 @@ def on_this_machine(threads: int) -> dict[str, str]:
     return {
         # The owner of a cluster decides about the cluster's web pages.
         "spark.ui.enabled": "false",
-        # Spark keeps the plans of finished queries as text for its web pages, by default 1,000.
+        # For its web pages, Spark keeps the plans of finished queries as text, by default 1,000 of
+        # them.
         "spark.sql.ui.retainedExecutions": "1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -179,7 +180,7 @@ def _bytes(output: Output) -> int:
 
 
 def _values(table: ds.Dataset) -> int:
-    """Return how many values a table has, including the values in lists."""
+    """Return how many values a table contains, including the values in lists."""
     footers = (part.metadata for part in table.get_fragments())
     return sum(
         footer.row_group(group).column(column).num_values

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 MOST_STORED: Final = 2
 """The largest number of tasks for files in a store. Reading these files takes more CPU time than
-everything else, and each task reads all of them.
+anything else, and each task reads all of them.
 """
 
 
@@ -53,10 +53,10 @@ def count_merging(files: Iterable[InputFile], shares: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SharedSurvey:
-    """The parts of the survey for ``shares`` of the connections, which tasks have written.
+    """The parts of the survey that tasks have written, one for each of the ``shares``.
 
-    The parts continue the state of an earlier analysis, or begin anew if that state could not be
-    used. ``is_late`` is true if the capture is older than the end of that analysis.
+    The parts continue from the state of an earlier analysis, or begin anew if that state could not
+    be used. ``is_late`` is true if the capture is older than the end of that analysis.
     """
 
     shares: int

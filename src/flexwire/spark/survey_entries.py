@@ -1,4 +1,4 @@
-"""The entries that the tasks of a survey write for one another, in the output's place."""
+"""The entries that the tasks of a survey write for one another, in the output's directory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SurveyPlan(NamedTuple):
 
 
 def entry_name(what: _Of, number: int) -> str:
-    """Return the name of the entry of a task.
+    """Return the name of a task's entry.
 
     An entry is a list of ``files``, their ``looks``, a ``piece``, the ``summary`` of the survey, or
     the ``part`` of the survey for a share of the connections.
@@ -50,7 +50,7 @@ def keep_entry(directory: OutputDirectory, name: str, data: bytes) -> None:
 
 
 def read_kept(directory: OutputDirectory, name: str) -> bytes:
-    """Return the bytes of the entry with a name."""
+    """Return the bytes of the entry with this name."""
     return decompress(directory.read(f"{KEPT}/{name}"))
 
 

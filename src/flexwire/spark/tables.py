@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-# PySpark 4.0 writes every time in this zone, and accepts no other zone.
+# PySpark 4.0 writes every time in this zone and accepts no other zone.
 _ZONE: Final = "timezone"
 _UTC: Final[dict[str, Any]] = (
     {_ZONE: "UTC"} if _ZONE in signature(to_arrow_schema).parameters else {}
@@ -47,7 +47,7 @@ _UTC: Final[dict[str, Any]] = (
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Return the same schema in Arrow, with times in UTC."""
+    """Return the same schema as an Arrow schema, with times in UTC."""
     return to_arrow_schema(schema, **_UTC)
 
 
@@ -81,12 +81,12 @@ class Tables:
 
     @property
     def packets(self) -> Path:
-        """The table of packets of each capture file, with the unused packets by reason."""
+        """The table with the packets of each capture file, and its unused packets by reason."""
         return self.root / "packets"
 
     @property
     def audit(self) -> Path:
-        """The table of the findings of the audit: one row for each client, release and finding."""
+        """The table of the audit's findings: one row for each client, release and finding."""
         return self.root / "audit"
 
     @property
@@ -126,7 +126,7 @@ def mark_place(tables: OutputDirectory, sources: Iterable[str]) -> None:
         "files": len(source_names),
         # The table of packets lists all sources.
         "sources": source_names[:SOURCES_SHOWN],
-        # This number lets a reader notice that a listing is not complete.
+        # With this number, a reader can notice that a listing is not complete.
         TABLE_FILES: dict(sorted(table_files(tables.entries("")).items())),
     }
     tables.write(MARKER, json.dumps({"format": FORMAT}).encode() + b"\n")

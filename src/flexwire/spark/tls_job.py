@@ -5,7 +5,7 @@ key logs ─▶ sealed file ─▶ each task reads all captures, opens its share
              one-time key ─▶ with the task                                 ─▶ plain captures
 ```
 A connection continues from file to file, and the key for a record depends on all records before it.
-Tasks therefore divide the connections and not the files.
+The connections are therefore divided among the tasks, not the files.
 
 No file, plan, log or message contains the secrets in plain text. Spark may write the data of a task
 to a disk, so only a key is sent with a task. This key belongs to one job, and is useless without
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 
 PREFIX: Final = ".flexwire-opened-"
 LEAST_SHARE_BYTES: Final = 32 << 20
-"""The smallest number of captured bytes per task. Below this size, dividing the work saves no time,
+"""The smallest number of captured bytes per task. Below it, dividing the work saves no time,
 because each task reads all captures.
 """
 MOST_SHARES: Final = 8
-"""The largest number of tasks. With more tasks, each task would mostly skip packets of other
+"""The largest number of tasks. With more tasks, each task would mostly skip the packets of other
 tasks. Skipping a packet takes a quarter of the time of reading it.
 """
 _KEYS, _FILES = "_keys", "_files"
@@ -67,7 +67,10 @@ _NONCE_BYTES: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class SealedKeys:
-    """A key log in an encrypted file, and the key of the file. Reading the secrets takes both."""
+    """A key log in an encrypted file, and the key of the file.
+
+    Both are required to read the secrets.
+    """
 
     directory: OutputDirectory
     key: bytes = field(repr=False)
@@ -100,7 +103,7 @@ class SealedKeys:
 
 
 def count_shares(total: int, tasks_at_once: int) -> int:
-    """Return how many tasks should divide the connections of captures of ``total`` bytes."""
+    """Return among how many tasks to divide the connections of captures with ``total`` bytes."""
     return max(1, min(total // LEAST_SHARE_BYTES, tasks_at_once, MOST_SHARES))
 
 
@@ -142,8 +145,8 @@ def _open(
     shares: int,
 ) -> OpenedCaptures:
     sealed = SealedKeys.seal(key_logs, directory)
-    # The data sent with tasks must be small. Spark would write larger data, and with it the key, to
-    # a file.
+    # The data sent with tasks must be small. Spark would write larger data, including the key, to a
+    # file.
     write_there(directory, _FILES, compress(pickle.dumps(files, pickle.HIGHEST_PROTOCOL)))
     committed = run_tasks(
         spark, shares, partial(_open_share, sealed, shares), TaskOutput(directory)
@@ -173,7 +176,7 @@ def _open_share(
             files, task_output.scratch / "opened", sealed.read(), ConnectionShare(number, shares)
         )
     except CaptureError as error:
-        # A second try would fail in the same way.
+        # A second attempt would fail in the same way.
         return error
     # The driver has no use for a sample of the unreadable bytes.
     opened.counts.damaged = [replace(place, data=b"") for place in opened.counts.damaged]

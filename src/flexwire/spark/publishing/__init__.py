@@ -1,8 +1,8 @@
-"""Publishes the files of tasks, so that readers see either all of them or none.
+"""Publishes the files that tasks wrote, so that readers see either all of them or none.
 
 A task closes a file, moves it below the staging directory (`task_output`), and lists it in its
-manifest (`manifest`, `commit`). Small files are joined (`compaction`, `table_files`). Then the
-driver publishes everything in one step. `output` contains the common parts of all forms of output:
+manifest (`manifest`, `commit`). Small files are merged (`compaction`, `table_files`). Then the
+driver publishes everything in one step. `output` contains the parts common to all forms of output:
 `local` on this machine, `object_store` with its `lease`, `flexwire.spark.delta` and
 `flexwire.spark.iceberg`.
 """

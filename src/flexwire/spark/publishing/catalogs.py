@@ -24,7 +24,7 @@ _SECRET: Final = re.compile(
     r"token|credential|secret|password|access-key|account-key|session-key|connection-string",
     re.IGNORECASE,
 )
-# These properties say where tokens come from, and contain no tokens.
+# These properties specify where tokens come from; they contain no tokens.
 _NO_SECRET: Final = frozenset({"oauth2-server-uri", "token-refresh-enabled"})
 _FORMAT: Final = 1
 
@@ -40,7 +40,7 @@ class DatabaseName(NamedTuple):
 
 
 OWN: Final = DatabaseName("flexwire", "kafka")
-"""The catalog and database of Iceberg tables whose catalog is in their output."""
+"""The catalog and database of Iceberg tables whose catalog is stored in their output."""
 
 
 def to_database(value: object, name: str) -> DatabaseName:
@@ -56,7 +56,7 @@ def to_database(value: object, name: str) -> DatabaseName:
 
 
 def catalog_table(name: str) -> str:
-    """Return the name of a table in a catalog, which is in lower case.
+    """Return the name of a table in a catalog, in lower case.
 
     >>> catalog_table("frames"), catalog_table("messages/FetchRequest")
     ('frames', 'messages_fetch_request')
@@ -122,7 +122,7 @@ def _not_ours() -> FlexwireError:
 
 
 def to_catalog(catalog: object) -> IcebergCatalog:
-    """Return the catalog that a caller describes, by its name alone or with properties."""
+    """Return the catalog that a caller describes by its name alone, or with properties."""
     if isinstance(catalog, IcebergCatalog):
         return catalog
     return IcebergCatalog(None if catalog is None else to_text(catalog, "iceberg_catalog"))

@@ -1,18 +1,18 @@
-"""Runs one Spark action whose tasks write files, and returns the files of successful attempts.
+"""Runs one Spark action whose tasks write files, and returns the files of the committed attempts.
 
 Spark may evaluate anything more than once: a task that fails, a slow task, a DataFrame that is used
 twice. A task that writes files must produce the correct result in all these cases. All tasks that
 write files therefore run in one job, which Spark never runs twice. The job returns one message for
 each task, from the attempt that Spark committed.
 
-With a SparkContext this is an RDD job, which takes five CPU seconds less than a query, because it
-has no plan and starts Python only once. Spark Connect has no SparkContext. With Spark Connect, the
-job is a write command to a Python data source. The writer's commit runs near Java, possibly on
-another machine than the caller, so it leaves the messages in a file next to the output.
+With a SparkContext, this is an RDD job, which takes five CPU seconds less than a query, because it
+needs no plan and starts Python only once. Spark Connect has no SparkContext. With Spark Connect,
+the job is a write command to a Python data source. The writer's commit runs near Java, possibly on
+a different machine than the caller, so it leaves the messages in a file next to the output.
 
 Spark keeps the work of the tasks in its plan, in Java's memory and in every message that starts a
-task. A survey has to know all captures, and a million captures would take 100 MB in each of these
-places.
+task. A survey has to know all captures, and a list of a million captures would take 100 MB in each
+of these places.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_WORK: Final = 1 << 18
-"""The number of bytes up to which work is sent with the tasks."""
+"""The largest size, in bytes, of work that is sent with the tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ task.
 _RESULTS: Final = "_results"
 # In printed plans, Spark hides the values of options whose names contain this word.
 _OPTION: Final = "secret"
-# Jobs of several threads change and restore the environment of the same context.
+# Jobs in several threads change and restore the environment of the same context.
 _ENVIRONMENT: Final = lock_over_forks()
 _ENTRY: Final = struct.Struct(">qq")  # the task's number, and the number of bytes that follow
 
@@ -259,7 +259,7 @@ class _TaskJob:
             try:
                 value = self.work(number, task_output)
             except MemoryError as error:
-                # While the stack frames still hold their objects, PySpark has no memory left to
+                # As long as the stack frames hold their objects, PySpark has no memory left to
                 # report the error, and the worker would end without a message.
                 traceback.clear_frames(error.__traceback__)
                 raise MemoryError(f"task {number}: {error}") from None

@@ -1,18 +1,19 @@
-"""Joins the small files that a capture's ranges write for a table into large ones.
+"""Merges the small files that a capture's ranges write for a table into large files.
 
 ```
-a range's task ─▶ _parts/<table>/…     small, to be joined ─▶ tables/<table>/…
+a range's task ─▶ _parts/<table>/…     small, to be merged ─▶ tables/<table>/…
                ─▶ tables/<table>/…     large enough as it is
 ```
-Parts are not in the tables before they are joined, so no reader finds a row twice. This is true
-even if the driver is killed in the middle, or if an uncommitted attempt writes its part again
-after everything is published. Only the sizes and ranges of the parts decide which parts are
-joined. The names and bytes of the results therefore also depend only on these sizes and ranges.
-Only parts of the same directory are joined into a file.
+Parts are not in the tables before they are merged, so no reader finds a row twice. This is true
+even if the driver is killed in the middle, or if an uncommitted attempt writes its part again after
+everything is published. The sizes and ranges of the parts alone decide which parts are merged. The
+names and bytes of the results therefore also depend only on these sizes and ranges. Only parts of
+the same directory are merged into one file.
 
-Joined rows are decoded and written twice. Therefore at most a third of the bytes of all tables is
-joined, starting with the smallest files. Other parts, and tables with few files, become files of
-the table unchanged. Ranges are large enough that the tables with most of the bytes need no joining.
+The rows of merged files are decoded and written twice. Therefore at most a third of the bytes of
+all tables is merged, starting with the smallest files. Other parts, and the parts of tables with
+few files, become files of the table unchanged. Ranges are large enough that the tables with most of
+the bytes need no merging.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
     from flexwire.storage.output_directory import OutputDirectory
 
 TASK_BYTES: Final = 1 << 30
-"""The approximate number of bytes that a task joins."""
+"""The approximate number of bytes that a task merges."""
 
 LEAST_PARTS: Final = 8
-"""The smallest number of files that are joined. Joining takes half as long as writing the files.
+"""The smallest number of files that are merged. Merging takes half as long as writing the files.
 """
 
 # At most this fraction of the bytes in all tables is written again.
@@ -52,13 +53,13 @@ def compact(
 ) -> Iterator[WrittenFile]:
     """Move all parts that tasks committed into the tables; return all files of the tables.
 
-    If no parts have to be joined, no task runs. The parts remain until `remove_parts`.
+    If no parts have to be merged, no task runs. The parts remain until `remove_parts`.
     """
     tables: list[Iterable[WrittenFile]] = []
     groups = _part_groups(committed, tables)
     joined, moved = _choose(groups, tables)
     if (root := task_output.directory.path) is not None:
-        # Renaming a file needs no task.
+        # Renaming a file requires no task.
         tables.append(
             [file for group in moved for file in _rename_parts(group, task_output.directory, root)]
         )
@@ -68,7 +69,7 @@ def compact(
 
 
 def remove_parts(directory: OutputDirectory) -> None:
-    """Remove all parts, once the joined files are committed."""
+    """Remove all parts, once the merged files are committed."""
     for folder in (_PLAN, PARTS):
         directory.remove(entry.name for entry in directory.entries(f"{folder}/"))
 
@@ -76,7 +77,7 @@ def remove_parts(directory: OutputDirectory) -> None:
 def _part_groups(
     committed: Iterable[CommittedTask[Any]], tables: list[Iterable[WrittenFile]]
 ) -> list[PartGroup]:
-    """Return all parts as groups; put the files that are already in place into ``tables``."""
+    """Return all parts as groups; add the files that are already in place to ``tables``."""
     groups: list[PartGroup] = []
     growing: dict[str, PartGroup] = {}
     for task in committed:
@@ -87,7 +88,7 @@ def _part_groups(
             folder, _, name = file.name.removeprefix(f"{PARTS}/").rpartition("/")
             prefix, number, sequence = name.removesuffix(".parquet").split("-")
             group = growing.get(folder)
-            # Groups end only between two ranges, because the names of a group's files contain its
+            # A group can only end between two ranges, because the names of its files contain its
             # ranges.
             if group is None or (group.size >= TASK_BYTES and group.span[1] != int(number)):
                 group = growing[folder] = PartGroup(file.table, folder, prefix)
@@ -99,7 +100,7 @@ def _part_groups(
 def _choose(
     groups: list[PartGroup], tables: list[Iterable[WrittenFile]]
 ) -> tuple[list[PartGroup], list[PartGroup]]:
-    """Return the groups to join, and the groups whose parts do not change."""
+    """Return the groups to merge, and the groups whose parts remain unchanged."""
     total = sum(group.size for group in groups) + sum(
         file.size for files in tables for file in files
     )

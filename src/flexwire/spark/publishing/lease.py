@@ -1,7 +1,7 @@
 """The lease of an output in a store: while one run writes there, any other run stops immediately.
 
-A store has no locks. Without a lease, two runs at the same time would both do all their work, and
-only one result would be kept. The lease saves that work. The lease never decides what is in the
+A store has no locks. Without a lease, two concurrent runs would both do all their work, and only
+one result would be kept. The lease avoids this wasted work. The lease never decides what is in the
 output: the ledger and ``current.json`` decide, and they are correct without any lease.
 
 ```
@@ -9,14 +9,14 @@ OUT/_lease/<number>     an object that a run writes when it begins, writes again
                         and removes at its end; the highest number is the current lease
 OUT/_lease/now-<owner>  written by a run that finds a lease, to learn the store's time; then removed
 ```
-A lease that was not written for five minutes is stale: its run was killed or is paused. The next
-run takes over by creating the next number. Only one of several runs can create this number, because
-`OutputDirectory.create` fails if the number already exists. A paused run that resumes finds the
-higher number. This run keeps working, and the ledger or ``current.json`` decides.
+A lease that has not been written for five minutes is stale: its run was killed or is paused. The
+next run takes over by creating the object with the next number. Only one of several runs can create
+it, because `OutputDirectory.create` fails if the object already exists. A paused run that resumes
+finds the higher number. It keeps working, and the ledger or ``current.json`` decides.
 
-Only times of the store are compared, because clocks of machines differ. The content of a lease is
-not trusted: only its age matters, and an object with any other content counts as the lease of an
-unknown run.
+Only times from the store are compared, because the clocks of machines differ. The content of a
+lease is not trusted: only its age matters, and an object with any other content counts as the lease
+of an unknown run.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 LEASES: Final = "_lease"
 LEASE_FORMAT: Final = 1
 STALE_SECONDS: Final = 300.0
-"""A lease of this age is stale. A request to a store can take `ANSWER_SECONDS`, and a lease stays
-fresh if one renewal fails.
+"""A lease of this age is stale. A request to a store can take `ANSWER_SECONDS`, and a lease remains
+fresh even if one renewal fails.
 """
 
 RENEWALS: Final = 5
@@ -69,7 +69,7 @@ _UNKNOWN: Final = _Content("", "")
 
 
 class Lease:
-    """The lease that this run holds on ``out``; ``notes`` are messages for the user."""
+    """The lease that this run holds on ``out``; ``notes`` contains messages for the user."""
 
     def __init__(self, out: OutputDirectory, stale_seconds: float = STALE_SECONDS) -> None:
         self.out = out
@@ -128,7 +128,7 @@ class Lease:
         self._ended.set()
 
     def release(self) -> None:
-        """Remove the lease if this run has one. If this fails, the lease will become stale."""
+        """Remove the lease if this run holds one. If this fails, the lease will become stale."""
         with suppress(Exception):
             entries = self._entries()
             self._note_loss(entries)
@@ -162,8 +162,8 @@ class Lease:
         if probe not in entries or not (number := _current(entries)):
             return entries, False
         age = (entries[probe].modified - entries[str(number)].modified).total_seconds()
-        # A store does not write times in the future. An object with a future time would be a lease
-        # forever.
+        # A store does not write times in the future. An object with a future time would remain a
+        # lease forever.
         return entries, abs(age) > self._stale_seconds
 
     def _entries(self) -> dict[str, FileEntry]:

@@ -43,15 +43,15 @@ if TYPE_CHECKING:
 
 # Spark ignores names that begin with an underscore.
 LOCK, PREFIX = "_flexwire.lock", "_flexwire-unfinished-"
-# The tables are moved before the files that are made from them, so a reader who finds a report also
-# finds the tables.
+# The tables are moved before the files that are made from them, so a reader that finds a report
+# also finds the tables.
 PARTS = (
     *(f"tables/{name}" for name in (*TABLES, ANSWERS)),
     *(ANSWERS, AUDIT_CSV, AUDIT_JSON, FACTS, REPORT),
 )
 _MARKER, _SUCCESS = f"tables/{MARKER}", f"tables/{SUCCESS}"
 _PLACING = "placing"
-# After an analysis is killed, its Java process continues to write for a moment.
+# After an analysis is killed, its Java process keeps writing for a moment.
 _REMOVALS, _SECONDS_BETWEEN = 50, 0.1
 
 
@@ -63,7 +63,7 @@ class LocalStaging(Staging):
 
     @property
     def new(self) -> Path:
-        """The directory for files to publish, each with the name that it will have in ``out``."""
+        """The directory for files to publish, each under the name that it will have in ``out``."""
         return self.directory / "new"
 
     @property
@@ -79,10 +79,9 @@ class LocalStaging(Staging):
     def publish(self) -> None:
         """Replace the content of ``out`` with the content of `new`, by renaming.
 
-        At any moment a reader finds the complete old output, the complete new output, or an output
-        that is not marked as complete. A reader never finds parts of both outputs. If this fails,
-        the old output is restored. If the process is killed, the next analysis restores the old
-        output.
+        At any moment, a reader finds the complete old output, the complete new output, or an output
+        that is not marked as complete, but never parts of both outputs. If replacing fails, the old
+        output is restored. If the process is killed, the next analysis restores the old output.
         """
         make_tree_private(self.new)
         out, old = Path(self.out.url), self.directory / "old"
@@ -96,7 +95,7 @@ class LocalStaging(Staging):
             make_private_directory(tables)
             if not (tables / MARKER).exists():
                 # The marker is written first, because an unfinished directory must be recognizable
-                # as flexwire's.
+                # as one of flexwire's.
                 placed.insert(0, (self.new / _MARKER, out / _MARKER))
             for moves in (retired, placed):
                 if moves is placed:
@@ -122,7 +121,7 @@ def move(source: Path, target: Path) -> None:
 
 @contextmanager
 def local_staging(out: Path) -> Iterator[LocalStaging]:
-    """Provide a place for one analysis into ``out``; remove the place and its content at the end.
+    """Provide a place for one analysis into ``out``; remove it and its content at the end.
 
     Raises `FlexwireError` if another analysis into ``out`` is running, if ``out/tables`` or
     ``out/answers`` holds files that flexwire did not write, or if the files of a killed analysis
@@ -170,7 +169,7 @@ def _bring_back(out: Path, unfinished: Path) -> None:
     if os.path.lexists(out / _SUCCESS) or not os.path.lexists(old / _SUCCESS):
         return
     if placing.exists():
-        # All parts that are already in place belong to the new output, which is incomplete.
+        # All parts that are already in place belong to the new, incomplete output.
         for part in PARTS:
             if os.path.lexists(out / part):
                 move(out / part, unfinished / "new" / part)
@@ -211,7 +210,7 @@ def locked(out: Path) -> Iterator[None]:
 def _lock(path: Path) -> int:
     lock = os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE)
     try:
-        # The lock is released when its process ends, for whatever reason.
+        # The lock is released when its process ends for any reason.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(lock)

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 # The directory of the tables, below the place that an analysis writes to.
 TABLES: Final = "tables"
-# The directory of the parts of tables that still have to be joined.
+# The directory of the parts of tables that still have to be merged.
 PARTS: Final = "_parts"
 _DIGEST_LETTERS = 16
 
@@ -82,7 +82,7 @@ class WrittenFiles(Sequence[WrittenFile]):
 class CommittedTask(Generic[T]):
     """The committed attempt of a task: its files, and the value that its work returned.
 
-    ``has_kernels`` is false for a task that ran without kernels, and therefore took many times as
+    ``has_kernels`` is false for a task that ran without kernels and therefore took many times as
     long.
     """
 
@@ -124,7 +124,7 @@ def part_name(digest: str, number: int, part: int) -> str:
 
 
 def joined_name(digest: str, first: int, last: int, part: int) -> str:
-    """Return the name of the ``part``-th file that joins the files of ranges ``first`` to ``last``.
+    """Return the name of the ``part``-th file that merges files of ranges ``first`` to ``last``.
 
     >>> joined_name("9f86d081884c7d659a2feaa0c55ad015", 0, 12, 1)
     '9f86d081884c7d65-000000-000012-0001.parquet'
@@ -137,7 +137,7 @@ def settle(
     written_files: Iterable[WrittenFile],
     other_tables: Collection[str] = (),
 ) -> None:
-    """Leave only the given files in the tables below a directory, before it is published.
+    """Before a directory is published, leave only the given files in the tables below it.
 
     Other files there come from uncommitted attempts, and are removed. Tables in ``other_tables``,
     which other code writes, and names with a leading underscore are not touched. Raises

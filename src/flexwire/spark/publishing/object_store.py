@@ -8,12 +8,12 @@ OUT/current.json                which run is the output, and which one was befor
 ```
 Every file is written once, in its final place, and one PUT of `current.json` publishes all files. A
 reader that begins with `current.json` finds one output, either the old or the new one. Copying
-files to fixed names would transfer every byte again, and readers would see a mixture during the
-copy.
+files to fixed names would transfer every byte again, and during the copy readers would see a
+mixture of old and new files.
 
 While one analysis writes, its lease stops any other analysis (`lease`). The output is correct
-without the lease: two analyses at the same time write to different names, and the last one to
-publish becomes the output. A later analysis removes the files of a killed analysis if nothing was
+without the lease: two concurrent analyses write to different names, and the output of the last one
+to publish becomes current. A later analysis removes the files of a killed analysis if nothing was
 written there for a day. An analysis removes an output only after two newer outputs are published,
 so that the output's readers have time to finish.
 """
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from flexwire.storage.output_directory import OutputDirectory
 
-# This is longer than a task takes from its first byte to its first file.
+# This is longer than the time that a task takes from its first byte to its first file.
 ABANDONED_SECONDS: Final = 24 * 60 * 60
 STAGING: Final = "_staging"
 
@@ -70,7 +70,7 @@ S = TypeVar("S", bound=RunStaging)
 def begin_run(
     out: OutputDirectory, make: Callable[[str], S], remove: Callable[[OutputDirectory, str], None]
 ) -> Iterator[S]:
-    """Begin a run, made by ``make`` from its name, in ``out``; remove the run unless it is kept.
+    """Begin a run in ``out``, which ``make`` creates from its name; remove it unless it is kept.
 
     The run is listed in ``_staging`` before its first file is written, so that leftovers can be
     found.
@@ -108,7 +108,7 @@ class StoreStaging(RunStaging):
         return Output(self.files)
 
     def publish(self) -> None:
-        """Make this run the output, once all its files and its marker are written."""
+        """Once all its files and its marker are written, make this run the output."""
         if not self.files.exists(f"tables/{SUCCESS}"):
             where = self.files.child("tables")
             raise FlexwireError(f"{where} is unfinished, because {SUCCESS} is missing")

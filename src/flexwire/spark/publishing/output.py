@@ -46,7 +46,7 @@ ANSWERS: Final = "answers"
 
 
 class OutputOptions(NamedTuple):
-    """The format of tables, whether they grow, the Iceberg catalog, and where to register."""
+    """The format of tables, whether they grow, the Iceberg catalog, and where to register them."""
 
     format: str
     append: bool
@@ -87,13 +87,13 @@ class Staging(ABC):
     """The staging area of one analysis into ``out``, until `publish`.
 
     If tables grow and already contain all of the input, ``known_run`` is the earlier analysis that
-    added it. The analysis then does nothing. ``known_files`` are the names of the input files that
-    are already in the tables. ``growing_files`` are the names of files that are still being
-    written. ``next_offsets`` are the offsets at which logs continue, or None if logs are read from
-    the start. ``read_until`` receives, for each log, the offset after the last one that this
-    analysis has read. ``continuation`` is given if captures continue from one analysis to the
-    next. ``notes`` are messages for the user about other runs into ``out``. ``growth`` contains
-    the new lines of request logs if the tables grow.
+    added this input. The analysis then does nothing. ``known_files`` are the names of the input
+    files that are already in the tables. ``growing_files`` are the names of files that are still
+    being written. ``next_offsets`` are the offsets at which logs continue, or None if logs are read
+    from the start. ``read_until`` receives, for each log, the offset after the last one that this
+    analysis has read. ``continuation`` is given if captures continue from one analysis to the next.
+    ``notes`` are messages for the user about other runs into ``out``. ``growth`` contains the new
+    lines of request logs if the tables grow.
     """
 
     out: OutputDirectory
@@ -140,7 +140,7 @@ class Staging(ABC):
 
     @property
     def log_notes(self) -> tuple[str, ...]:
-        """Notes for the user about request logs with lines that are not read."""
+        """Notes for the user about request logs that contain lines that are not read."""
         return () if self.growth is None else self.growth.notes
 
     def known_facts(self) -> Facts:

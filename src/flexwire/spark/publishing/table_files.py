@@ -1,4 +1,4 @@
-"""The files that a task writes (one for each table), and how small files are joined.
+"""The files that a task writes (one for each table), and how small files are merged.
 
 Only files that a task has reported are read. The size and the crc32c of these files are checked.
 The same run always writes the same files.
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from flexwire.tables.records import Rows
 
 
-# Fetching a small file from a store is mostly waiting. Fetched files are held in memory.
+# Most of the time for fetching a small file from a store is spent waiting. Fetched files are held
+# in memory.
 _AHEAD, _AHEAD_BYTES = 16, 64 << 20
 
 
@@ -75,13 +76,13 @@ class TablePart(NamedTuple):
     crc32c: int
 
 
-# A day of traffic has a million parts, and the driver holds all of them.
+# A day of traffic consists of a million parts, and the driver holds all of them.
 _PART: Final = struct.Struct("<IHIQI")
 
 
 @dataclass(slots=True)
 class PartGroup:
-    """The work of one task: parts from one directory of a table, in the order of their ranges."""
+    """The work of one task: parts from one directory of a table, in the order of the ranges."""
 
     table: str
     folder: str
@@ -118,7 +119,7 @@ class PartGroup:
 
 
 def write_group(group: PartGroup, task_output: TaskOutput) -> None:
-    """Move the parts of a group into their table: joined, or each part unchanged."""
+    """Move the parts of a group into their table, either merged or unchanged."""
     if group.is_joined:
         _Joiner(group, task_output).join()
         return
@@ -134,7 +135,7 @@ def _put(group: PartGroup, task_output: TaskOutput, local: Path, rows: int) -> N
 
 
 class _Joiner:
-    """Joins the parts of a group into as few files as possible, each large enough."""
+    """Merges the parts of a group into as few files as possible, each of which is large enough."""
 
     def __init__(self, group: PartGroup, task_output: TaskOutput) -> None:
         self._group = group
@@ -220,7 +221,7 @@ def write_one_file(
 class TableFiles:
     """The files that a task writes: one for each table, all with the same name, placed at the end.
 
-    If the task is one of several that write a part of each table, small files are joined later.
+    If the task is one of several that write a part of each table, small files are merged later.
     ``origins`` are the same as in `TableWriter`, and can be set until the first row is written.
     """
 

@@ -32,7 +32,7 @@ _CHUNK: Final = 1 << 20
 
 
 Arrange = Callable[[Path, str, str, int], Iterable[tuple[Path, str, int]]]
-"""The files that a finished file of a table becomes, from its path, table, name and rows."""
+"""The files that a table's finished file becomes, based on its path, table, name and rows."""
 
 
 def as_it_is(local: Path, _table: str, name: str, rows: int) -> Iterable[tuple[Path, str, int]]:
@@ -48,7 +48,7 @@ class TaskOutput:
     unfinished files. If the output is on a file system, ``scratch`` is on the same file system.
     ``scratch`` is removed after the attempt. ``arrange`` decides which files a finished file
     becomes. At the end, a place with ``keeps_files`` knows all files that tasks have written.
-    ``constants`` are columns that are added to all files.
+    ``constants`` contains columns that are added to all files.
     """
 
     directory: OutputDirectory
@@ -77,7 +77,7 @@ class TaskOutput:
 
         ``name`` (see `part_name`) and the bytes must depend only on the task's input. By default,
         ``rows`` is the number of rows in the Parquet file's footer. `arrange` decides which files
-        are placed. A file that will be joined later is put in another ``folder``, `PARTS`.
+        are placed. A file that will be merged later is put in another ``folder``, `PARTS`.
         """
         count = _rows(local) if rows is None else rows
         for part, part_name, part_rows in self.arrange(local, table, name, count):

@@ -1,8 +1,8 @@
 """The data source ``kafka-capture``, which reads captures of Kafka traffic as rows.
 
-The offset of a stream is the number of bytes that were read of each file. Spark does not tell a
-Python data source where the checkpoint of its query is, so a separate option sets the place of the
-state.
+The offset of a stream is the number of bytes that were read from each file. Spark does not tell a
+Python data source where the checkpoint of its query is, so a separate option sets the location of
+the state.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _BODY, _ERROR = "body", "error"
 
 
 class CaptureRows:
-    """Converts rows to batches of a schema, which can have a table's columns in any order."""
+    """Converts rows to batches of a schema, which can list a table's columns in any order."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema: Final = schema
@@ -193,7 +193,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> Offset:
         """Return the end of the next batch.
 
-        Callers before PySpark 4.2 do not pass the start of the batch.
+        Versions of PySpark before 4.2 do not pass the start of the batch.
         """
         most: tuple[int | None, int | None] = (None, None)
         if limit is not None and not isinstance(limit, ReadAllAvailable):

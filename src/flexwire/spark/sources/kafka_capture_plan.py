@@ -1,12 +1,12 @@
 """The tasks that read a capture, and the state that the survey keeps for them.
 
-The survey runs in the process that plans the query, without Spark. The survey is one pass over all
-files in their order. The state of a range is sent with its task, and its size is bounded. If the
-state would exceed the bound, ranges are joined (`SurveyStore`).
+The survey runs in the process that plans the query, without Spark. The survey makes one pass over
+all files in order. The state of a range is sent with its task, and the size of this state is
+bounded. If the state would exceed the bound, ranges are merged (`SurveyStore`).
 
-If the total is too large, pairs of neighboring ranges are joined, repeatedly, until the total fits.
-Joined ranges are the same as those of a survey with larger ranges, so one survey is enough. When
-two ranges are joined during the survey, the state between them is removed. Facts about the whole
+If the total is too large, pairs of neighboring ranges are merged, repeatedly, until the total fits.
+Merged ranges are the same as those of a survey with larger ranges, so one survey is enough. When
+two ranges are merged during the survey, the state between them is removed. Facts about the whole
 capture are combined at the end.
 """
 
@@ -52,7 +52,7 @@ class SurveyStore:
     """Receives the named entries of a survey, and passes them to tasks in compressed form."""
 
     def __init__(self) -> None:
-        self._stride = 1  # the number of surveyed ranges that are joined into the range of one task
+        self._stride = 1  # the number of surveyed ranges that are merged into the range of one task
         self._seen = 1
         self._size = 0
         self._starts: dict[int, bytes] = {}

@@ -1,6 +1,6 @@
 """The data source ``kafka-log``: the records of log segments, without a broker.
 
-The offset of a stream is like that of Spark's own Kafka source: the next offset of each partition.
+As in Spark's own Kafka source, the offset of a stream is the next offset of each partition.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ ACCEPTED: Final = {
 }
 """Every option, with its possible values."""
 ALIASES: Final = {"subscribe": "topic", "kafka.isolation.level": "isolation"}
-"""Options of Spark's own Kafka source that have another name here."""
+"""Options of Spark's own Kafka source that are named differently here."""
 _FILES: Final = "kafka-log reads files and has no consumer; leave the option out"
 REFUSED: Final = {
     "assign": "list the topics in topic, and the partition numbers in partitions",
@@ -194,7 +194,7 @@ class KafkaLogOptions:
 
 
 def _range_of(options: SourceOptions) -> tuple[LogQuery, bool | frozenset[Partition]]:
-    """Return the range of each partition, and which partitions of a stream begin at their ends.
+    """Return the range of each partition, and the partitions of a stream that begin at their ends.
 
     As in Spark's Kafka source, a timestamp for all partitions overrides timestamps by partition,
     and these override offsets.
@@ -310,7 +310,7 @@ class KafkaLogReader(DataSourceReader):
 
 @carries_conditions
 class FilteredKafkaLogReader(KafkaLogReader):
-    """The same reader with the filters of a query, on PySpark 4.1 and later."""
+    """The same reader, with the filters of a query, on PySpark 4.1 and later."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
         """Narrow the read with these filters. Spark also applies every filter itself."""
@@ -379,7 +379,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> Offset:
         """Return the end of the next batch.
 
-        Callers before PySpark 4.2 do not pass the start of the batch.
+        Versions of PySpark before 4.2 do not pass the start of the batch.
         """
         begin = _from_spark(start or {})
         most = (

@@ -28,8 +28,8 @@ EARLIEST, LATEST = -2, -1
 class SourceOptions:
     """The options of one read; the case of their names does not matter.
 
-    Unknown options are refused. ``refused`` maps options of Spark's own sources that have no
-    meaning here to advice.
+    Unknown options are refused. ``refused`` contains advice for each option of Spark's own sources
+    that has no meaning here.
 
     ``aliases`` are other names of some options. An error is raised if an option is given under two
     names.
@@ -89,7 +89,7 @@ class SourceOptions:
         raise refuse(name, " or ".join(choices), value)
 
     def number(self, name: str) -> int | None:
-        """Return a number that is not negative."""
+        """Return a non-negative number."""
         value = self.text(name)
         if value is None:
             return None
@@ -134,7 +134,7 @@ class SourceOptions:
         return topics
 
     def names(self, name: str, known_names: Collection[str]) -> tuple[str, ...]:
-        """Return some of the known names, in the order given; empty if the option is missing."""
+        """Return some of the known names, in the order given; none if the option is missing."""
         value = self.text(name)
         if value is None:
             return ()
@@ -152,7 +152,7 @@ class SourceOptions:
     def offsets(self, name: str, *, default: str, also: int | None = None) -> dict[Partition, int]:
         """Return offsets by topic and partition, in the JSON of Spark's Kafka source.
 
-        The result is empty for the word ``default``, or if the option is missing. In the JSON,
+        The result is empty if the option is missing or is the word ``default``. In the JSON,
         Spark's special numbers are -2 for "earliest" and -1 for "latest". The number for
         ``default`` adds nothing to the result. The other number is returned if it is ``also``
         allowed.

@@ -84,8 +84,7 @@ REFUSED: Final = {
     "mode": "frames with errors are always returned as rows; see the columns outcome and error",
     "columnNameOfCorruptRecord": "the column with the reason is always named error",
 }
-"""Options of Spark's own sources that have another meaning or no meaning for captures, with
-advice.
+"""Options of Spark's own sources that have a different meaning or none for captures, with advice.
 """
 
 _MICROSECONDS: Final = 1000
@@ -241,7 +240,7 @@ def _within(allowed: Any, values: Iterable[Any]) -> frozenset[Any]:
 def _bounds(kind: str, value: Any, *, is_whole: bool = True) -> Bounds:
     """Return the range of numbers that pass a filter.
 
-    A time is cut to milliseconds, so both ends are included.
+    Times are truncated to milliseconds, so both ends are included.
     """
     if kind in _EQUAL:
         return Bounds(value, value)

@@ -315,7 +315,7 @@ class GrownStaging(RunStaging):
                 tables.setdefault(table, []).append(AddedFile(physical, entry.size, count))
             rows.pop(entry.name, None)
         if missing := [name for name in rows if name.startswith(f"{TABLES}/")]:
-            reason = f"{min(missing)} was written but is not listed (and {len(missing) - 1} more)"
+            reason = f"{min(missing)} was written but is not listed (and {len(missing) - 1} others)"
             raise StorageError(reason, url=str(self.out))
         return with_logs(tables)
 

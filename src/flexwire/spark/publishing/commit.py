@@ -203,7 +203,7 @@ def _check_tasks(results: Iterable[tuple[int, bytes]], count: int) -> list[Commi
         tasks[number] = packed
     if sorted(tasks) != list(range(count)):
         raise AnalysisError(
-            f"expected one commit of each task, but {len(tasks)} of {count} tasks were committed"
+            f"expected one commit per task, but {len(tasks)} of {count} tasks were committed"
         )
     # The results are signed with a key that only the tasks and the commit of this action have.
     packed_tasks = map(tasks.pop, range(count))

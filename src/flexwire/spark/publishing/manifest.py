@@ -154,13 +154,13 @@ def settle(
         elif size != entry.size:
             raise AnalysisError(
                 f"{directory}: {entry.name} has {entry.size} bytes, but the task that wrote it "
-                f"counted {size}; another process writes to the output"
+                f"counted {size}; another process is writing to the output"
             )
     if expected:
         raise AnalysisError(
             f"{directory}: a task wrote {min(expected)}, but it is not in the output (and "
             f"{len(expected) - 1} others): the executors do not all see the same output, the "
-            "listing is outdated, or another process removes files"
+            "listing is outdated, or another process is removing files"
         )
     directory.remove(orphans)
     # No reader has to wait for an attempt that is still writing.
@@ -195,7 +195,7 @@ def check_listed(directory: OutputDirectory, folder: str, listed: int, count: in
     if listed < count:
         raise StorageError(
             f"expected {count} files in {folder}, but {listed} are listed: the listing is "
-            "outdated, or another process removes files",
+            "outdated, or another process is removing files",
             url=str(directory),
             tried="list",
         )

@@ -197,7 +197,7 @@ def _read_checked(
         if len(data) != part.size or crc32c(data) != part.crc32c:
             raise AnalysisError(
                 f"{group.source(part)} differs from the bytes that its task wrote; another "
-                "process writes to the output"
+                "process is writing to the output"
             )
         yield part, data
 

@@ -88,7 +88,7 @@ class TaskOutput:
         full = f"{folder}/{table}/{name}"
         if any(not part or part.startswith((".", "_")) for part in f"{table}/{name}".split("/")):
             raise ArgumentError(
-                f"expected a table and a name of which no part begins with a dot or an underscore, "
+                "expected a table and a name, no part of which begins with a dot or an underscore, "
                 f"got {table!r} and {name!r}"
             )
         if any(file.name == full for file in self.files):

@@ -69,13 +69,13 @@ ACCEPTED: Final = {
     "endingTimestamp": "a time in ms: each partition is read up to, but not including, its "
     "first record at or after this time",
     "startingOffsetsByTimestamp": 'JSON such as `{"orders": {"0": 1700000000000}}`: '
-    "`startingTimestamp` by partition",
+    "the `startingTimestamp` of each partition",
     "endingOffsetsByTimestamp": 'JSON such as `{"orders": {"0": 1700000000000}}`: '
-    "`endingTimestamp` by partition",
-    "startingOffsetsByTimestampStrategy": "what happens if a partition has no record at or after "
-    "the timestamp: `error`, or `latest` to read no record",
+    "the `endingTimestamp` of each partition",
+    "startingOffsetsByTimestampStrategy": "what to do if a partition contains no record at or "
+    "after the timestamp: `error`, or `latest` to read no record",
     "includeHeaders": "`true` adds the column `headers`",
-    "includeBatch": "`true` adds columns with facts about each record's batch",
+    "includeBatch": "`true` adds columns that describe each record's batch",
     "includeFile": "`true` adds the column `file`",
     "replicas": "`longest`, or `all`, which adds the column `replica`",
     "includeDeleted": "`true` also returns records before the log start offset, if the files still "
@@ -85,9 +85,9 @@ ACCEPTED: Final = {
     "columnNameOfCorruptRecord": "another name for `_corrupt_record`",
     "maxPartitionBytes": "the number of bytes that one task reads; default `128m`, or `512m` for "
     "sums",
-    "minPartitions": "the approximate minimum number of tasks; each task then reads less",
+    "minPartitions": "the approximate minimum number of tasks; if necessary, each task reads less",
     **OF_INFLATION,
-    "countBy": "columns, separated by commas: returns sums by these columns instead of records",
+    "countBy": "column names, separated by commas; returns sums by these columns instead of records",
     "maxOffsetsPerTrigger": "for a stream: the largest number of offsets in a batch",
     "failOnDataLoss": "for a stream: `true`, or `false` to continue after lost offsets",
 }

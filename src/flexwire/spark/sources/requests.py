@@ -53,10 +53,10 @@ ACCEPTED: Final = {
     "showCredentials": "`true` shows possible credentials",
     "skipUnreadable": "`true` skips files that are not captures",
     "acceptSampled": "`true` also reads captures that contain only a part of the traffic",
-    "catalog": "a directory that `flexwire schema import` wrote, with your own message specs",
+    "catalog": "a directory with your own message specs, written by `flexwire schema import`",
     "maxPartitionBytes": "the number of bytes that one task reads; default `128m`",
     **OF_INFLATION,
-    "maxBytesPerTrigger": "for a stream: the largest number of file bytes in a batch",
+    "maxBytesPerTrigger": "for a stream: the largest number of bytes to read from files per batch",
     "maxFilesPerTrigger": "for a stream: the largest number of files in a batch",
     "failOnDataLoss": "for a stream: `true`, or `false` to continue after lost bytes",
     "stateLocation": "for a stream: a separate directory for the state that a restart needs",
@@ -66,12 +66,12 @@ _NO_OFFSETS: Final = (
     "captures have no offsets; select a time with startingTimestamp and endingTimestamp"
 )
 REFUSED: Final = {
-    "subscribe": "to select the topics of records, use topic",
-    "subscribePattern": "to select the topics of records, use topic",
-    "assign": "to select the topics of records, use topic",
-    "kafka.bootstrap.servers": "to give the addresses of the captured brokers, use brokers",
-    "kafka.isolation.level": "a capture contains all sent records, including those of aborted "
-    "transactions",
+    "subscribe": "to select records by topic, use topic",
+    "subscribePattern": "to select records by topic, use topic",
+    "assign": "to select records by topic, use topic",
+    "kafka.bootstrap.servers": "to specify the addresses of the captured brokers, use brokers",
+    "kafka.isolation.level": "a capture contains all records that were sent, including those of "
+    "aborted transactions",
     "startingOffsets": _NO_OFFSETS,
     "startingOffsetsByTimestamp": _NO_OFFSETS,
     "startingOffsetsByTimestampStrategy": _NO_OFFSETS,

@@ -436,7 +436,7 @@ def answer_notes(facts: Facts) -> tuple[str, ...]:
     """Return notes on omissions in the audit, and on dated, failed and shortened answers."""
     failed = (f"Not answered: {question.reason}" for question in facts.unanswered)
     cut = (
-        f"The {answer.name} answer has {answer.rows:,} rows; its table and CSV file contain only the "
+        f"The {answer.name} answer has {answer.rows:,} rows; its table and CSV file contain the "
         f"first {answer.rows - answer.left_out:,}."
         for answer in facts.answers
         if answer.left_out

@@ -1,7 +1,7 @@
 """Open the files of a directory for pyarrow through `InputFile`, which refuses changed files.
 
-The usual handler for fsspec hides failures of a store. This handler treats a server error as a
-missing file, and reads too few bytes, or bytes from another range, as a table.
+The usual handler for fsspec hides store failures: it treats a server error as a missing file, and
+reads too few bytes, or bytes from another range, as a table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class StoredFiles(fs.FSSpecHandler):  # type: ignore[misc] # pyarrow has no types
     """The files below ``url``, read-only.
 
-    The names of files begin with the library's name for ``url``.
+    File names begin with the library's name for ``url``.
     """
 
     def __init__(self, store: FileStore, url: str) -> None:

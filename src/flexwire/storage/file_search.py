@@ -34,16 +34,16 @@ _NOTHING: Final = (
 )
 SUFFIXES: Final = (".pcap", ".pcapng", ".pcap.gz", ".pcapng.gz")
 CAPTURES: Final = f"ends in {', '.join(SUFFIXES)}"
-"""The condition that the name of a capture must meet, for error messages."""
+"""The condition that a capture's name must meet, as worded in error messages."""
 
 
 def list_captures(paths: Iterable[str | Path]) -> list[InputFile]:
     """Return all captures to which ``paths`` refer, without duplicates, sorted by name.
 
-    A single file is accepted whatever its name is. In a directory, at any depth, files that end in
-    one of `SUFFIXES` are accepted. If a path does not exist, it is treated as a pattern with ``*``,
-    ``?``, ``[…]`` and ``**``. The name of a file on this machine is its absolute path, without
-    symbolic links.
+    A single file is accepted whatever its name. In a directory, at any depth, files whose names end
+    in one of `SUFFIXES` are accepted. If a path does not exist, it is treated as a pattern with
+    ``*``, ``?``, ``[…]`` and ``**``. The name of a file on this machine is its absolute path,
+    without symbolic links.
 
     Raises `CaptureError` for a path without files, and `StorageError` if a path cannot be examined.
     """
@@ -51,7 +51,7 @@ def list_captures(paths: Iterable[str | Path]) -> list[InputFile]:
 
 
 def list_files(paths: Iterable[str | Path], is_wanted: IsWanted, name: str) -> list[InputFile]:
-    """Return files of any kind, found like captures. ``name`` describes their names in errors."""
+    """Return files of any kind, found as captures are. ``name`` describes their names in errors."""
     sources: list[InputFile] = []
     for path_or_url in paths:
         if not isinstance(path_or_url, str | Path):
@@ -151,7 +151,7 @@ def capture_paths(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def has_capture_name(name: str) -> bool:
-    """Return whether a file has the name of a capture."""
+    """Return whether a file name is that of a capture."""
     return name.lower().endswith(SUFFIXES)
 
 

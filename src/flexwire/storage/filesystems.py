@@ -1,12 +1,12 @@
 """The libraries for the schemes of URLs, each opened once per process.
 
-The libraries belong to fsspec and not to pyarrow. The fsspec libraries send a file as one request,
-or in parts that are aborted if one of them fails. An output stream of pyarrow cannot be aborted,
-and publishes the bytes that were written before an error. fsspec's listings also contain the ETag
-or generation of files, which pyarrow's listings lack. If a library needs settings (keys, a region,
+The libraries are those of fsspec, not pyarrow. The fsspec libraries send a file as one request, or
+in parts that are aborted if one of them fails. An output stream of pyarrow cannot be aborted, and
+publishes the bytes that were written before an error. fsspec's listings also contain each file's
+ETag or generation, which pyarrow's listings lack. If a library needs settings (keys, a region,
 another endpoint), it reads them from the environment itself.
 
-URLs never contain passwords here. Keys come from the environment, which each library reads in its
+Here, URLs never contain passwords. Keys come from the environment, which each library reads in its
 own way. A URL that seems to contain a password is refused, and no message repeats it.
 """
 
@@ -39,12 +39,12 @@ STORES: Final = {
     "hdfs": "spark",
     "memory": "spark",
 }
-"""The schemes, each with the extra of flexwire that installs its library."""
+"""The schemes, each with the flexwire extra that installs its library."""
 
 _WITHOUT_AUTHORITY = {"hdfs", "memory"}
 # A file name may contain a colon that is not followed by a slash.
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//?)")
-# An error of a library may contain an address that comes from the environment.
+# A library's error may contain an address that comes from the environment.
 _PASSWORD = re.compile(r"://[^\s@\"']*:[^\s@\"']*@")
 _SECRET = re.compile(
     r"([?&][\w.-]*(?:sig|signature|token|key|secret|credential)[\w.-]*=)[^&\s\"']+", re.IGNORECASE
@@ -55,8 +55,8 @@ _WITHHELD = "…"
 def scheme_of(url: str) -> str:
     """Return the scheme in lower case. The scheme is empty for a path and for a ``file:`` URL.
 
-    Raises `StorageError` for a URL whose scheme is not in `STORES`, that contains a password, or
-    that contains no bucket.
+    Raises `StorageError` for a URL whose scheme is not in `STORES`, or that contains a password or
+    no bucket.
 
     >>> scheme_of("captures/monday.pcap"), scheme_of("s3://bucket/captures")
     ('', 's3')
@@ -112,7 +112,7 @@ def shown(url: str) -> str:
 
 
 def withheld(text: str) -> str:
-    """Return a library's text without passwords. The text can contain addresses."""
+    """Return a library's text without passwords. The text may contain addresses."""
     return _SECRET.sub(rf"\1{_WITHHELD}", _PASSWORD.sub(f"://{_WITHHELD}@", text))
 
 
@@ -156,14 +156,14 @@ class FileStore:
         return str(self.files._strip_protocol(url))  # noqa: SLF001 - every file system of fsspec has this method
 
     def wait(self, coroutine: Any, *arguments: Any) -> Any:
-        """Run a coroutine of the library in the library's own loop, and return the result."""
+        """Run a coroutine of the library in the library's own event loop, and return the result."""
         from fsspec.asyn import sync  # noqa: PLC0415 - this package is also imported without fsspec
 
         return sync(self.files.loop, coroutine, *arguments, timeout=ANSWER_SECONDS)
 
     @property
     def limit(self) -> dict[str, float]:
-        """The timeouts of this library for a call that gets no response."""
+        """This library's timeouts for a call that receives no response."""
         return {"timeout": ANSWER_SECONDS} if getattr(self.files, "async_impl", False) else {}
 
 
@@ -194,7 +194,7 @@ def report_failures(url: str, tried: str) -> Iterator[None]:
 
 
 def reason_of(error: Exception) -> str:
-    """Return in one line why a library or the system has refused, without credentials."""
+    """Return in one line, without credentials, why a library or the system refused an action."""
     if isinstance(error, TimeoutError) and not str(error):
         return f"no answer within {ANSWER_SECONDS:g} s"
     if isinstance(error, OSError) and error.strerror:
@@ -216,8 +216,8 @@ def _open_library(scheme: str, authority: str, process: int) -> FileStore:  # no
     # cache.
     files = kind(**settings, use_listings_cache=False, skip_instance_cache=True)
     if scheme in {"s3", "s3a"}:
-        # By default, the library makes 5 attempts. Each of them consists of 5 attempts of another
-        # kind, for each of which botocore makes 5 attempts.
+        # By default, the library makes 5 attempts. Each consists of 5 attempts of another kind, for
+        # each of which botocore makes 5 attempts.
         files.retries = RETRIES
     return FileStore(
         files, {"s3a": "s3", "gcs": "gs", "abfss": "az", "abfs": "az"}.get(scheme, scheme)

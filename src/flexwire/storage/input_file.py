@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 PIECE_BYTES: Final = 8 << 20
 PIECES_AHEAD: Final = 2
-"""The number of pieces that are fetched while another piece is read. At most three pieces are then
-in memory.
+"""The number of pieces that are fetched while another piece is being read. At most three pieces are
+then in memory.
 """
 
 FEWEST_BYTES: Final = 256 << 10
@@ -139,9 +139,10 @@ class ForwardRange(io.RawIOBase):
 class SeekableRange(io.RawIOBase):
     """A whole file of ``size`` bytes, of which a function reads any range.
 
-    A request is for at least `FEWEST_BYTES`. If a read begins where the last request ended, the
-    next request is for twice as many bytes, up to `PIECE_BYTES`. Reading a whole table therefore
-    takes few requests. If few columns of a table are wanted, few other bytes are read.
+    Each request asks for at least `FEWEST_BYTES`. If a read begins where the last request ended,
+    the next request asks for twice as many bytes, up to `PIECE_BYTES`. Reading a whole table
+    therefore takes few requests. If only a few columns of a table are wanted, few other bytes are
+    read.
     """
 
     def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
@@ -200,7 +201,7 @@ class SeekableRange(io.RawIOBase):
         fewest = min(FEWEST_BYTES, PIECE_BYTES)
         self._ahead = min(max(2 * self._ahead, fewest), PIECE_BYTES) if goes_on else fewest
         stop = min(max(last, self._at + self._ahead), self._at + PIECE_BYTES, self._size)
-        # The last bytes of a Parquet file contain the places of its columns.
+        # The last bytes of a Parquet file contain the positions of its columns.
         start = self._at if stop < self._size else min(self._at, max(0, stop - fewest))
         self._piece, self._start = memoryview(self._read(start, stop)), start
 
@@ -212,7 +213,7 @@ class SeekableRange(io.RawIOBase):
 
 _BUFFER: Final = 1 << 20
 _GONE: Final = "the file was removed after it was listed, or only the driver can see the file"
-_GROWING: Final = {"", "hdfs"}  # In an object store, every change creates another file.
+_GROWING: Final = {"", "hdfs"}  # In an object store, every change creates a new file.
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +221,9 @@ class InputFile:
     """A file given by URL or path, with the size and version from its listing.
 
     A task can open the file on any machine. Opening and reading fail if the file was replaced in
-    the meantime. A file on this machine or in HDFS may have grown. A file that has grown is read
-    only up to the listed ``size``. ``version`` is an ETag or a generation in an object store. On
-    this machine, ``version`` is the time of the last change and the file's number.
+    the meantime. A file on this machine or in HDFS may have grown. In that case, it is read only up
+    to the listed ``size``. ``version`` is an ETag or a generation in an object store. On this
+    machine, ``version`` consists of the time of the last change and the file's inode number.
     """
 
     url: str
@@ -237,10 +238,10 @@ class InputFile:
     def open(
         self, start: int = 0, stop: int | None = None, *, piece: int = PIECE_BYTES
     ) -> io.BufferedReader:
-        """Open the bytes from ``start`` to ``stop`` for reading forward. Pieces are fetched ahead.
+        """Open the bytes from ``start`` to ``stop`` for reading forward, with pieces fetched ahead.
 
-        A store is asked for one ``piece`` at a time, and up to three pieces are in memory. Raises
-        `StorageError` if the bytes cannot be read, immediately or while they are read.
+        Each request to a store asks for one ``piece``, and up to three pieces are in memory. Raises
+        `StorageError`, immediately or during reading, if the bytes cannot be read.
         """
         stop = self.size if stop is None else stop
         if not 0 <= start <= stop <= self.size:
@@ -255,8 +256,7 @@ class InputFile:
     def open_at_will(self) -> SeekableRange:
         """Open all bytes of a file in a store for reading at any position, for readers of Parquet.
 
-        Raises `StorageError` while reading if the bytes cannot be read, or if the file was
-        replaced.
+        Reading raises `StorageError` if the bytes cannot be read, or if the file was replaced.
         """
         return SeekableRange(self._read, self.size)
 

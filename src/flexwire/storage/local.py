@@ -2,9 +2,9 @@
 
 New files are created with mode 0600 or 0700. Existing files keep their mode.
 
-Data between tasks is written once and read once, so it is compressed. With small messages, tables
-take nine bytes per frame, and without compression the files between the tasks of an analysis were
-larger than the tables.
+Data between tasks is written once and read once, so it is compressed. For small messages, tables
+take nine bytes per frame; without compression, the files between an analysis's tasks were larger
+than the tables.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DIRECTORY_MODE: Final = 0o700
 
 
 def make_private_directory(directory: Path) -> None:
-    """Create a directory and its missing parents. Raises `OSError` if the path is blocked."""
+    """Create a directory and its missing parents. Raises `OSError` if something blocks the path."""
     for ancestor in (*reversed(directory.parents), directory):
         # Two processes may create the directory at the same time.
         if not ancestor.is_dir():
@@ -46,19 +46,19 @@ def create_private_file(path: Path) -> FileIO:
 def lock_while_open(file: FileIO) -> None:
     """Lock a file until it is closed, so that others see that it is being written (`is_locked`).
 
-    Some file systems and operating systems have no such locks. On such a system, the file is not
+    Some file systems and operating systems do not support such locks. There, the file is not
     locked.
     """
     with suppress(ImportError, OSError):
-        import fcntl  # noqa: PLC0415 - Windows does not have this module
+        import fcntl  # noqa: PLC0415 - this module does not exist on Windows
 
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def is_locked(path: str | Path) -> bool:
-    """Return whether a process holds the lock of a file, or False if this cannot be determined."""
+    """Return whether a process holds the lock on a file; False if this cannot be determined."""
     with suppress(ImportError, OSError):
-        import fcntl  # noqa: PLC0415 - Windows does not have this module
+        import fcntl  # noqa: PLC0415 - this module does not exist on Windows
 
         with FileIO(path, "r") as file:
             try:
@@ -145,7 +145,7 @@ def _unfinished(target: Path) -> Path:
 
 
 def move(file: Path, target: Path) -> None:
-    """Replace ``target`` with a finished file by one rename. The old name of the file is then gone.
+    """Replace ``target`` with a finished file by one rename. The file's old name is then gone.
 
     If the file is on another file system, it is copied.
     """

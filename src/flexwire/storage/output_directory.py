@@ -44,10 +44,10 @@ def check_name(name: str) -> None:
 class OutputDirectory:
     """A directory given by URL or path.
 
-    The directory does not have to exist, and is opened when it is used.
+    The directory need not exist, and is opened when it is used.
 
     Names in the directory are relative, with ``/`` between their parts. Every failure raises a
-    `StorageError`. A path is made absolute, because other processes have other working directories.
+    `StorageError`. Paths are made absolute, because other processes have other working directories.
     """
 
     url: str
@@ -70,7 +70,7 @@ class OutputDirectory:
         return None if scheme_of(self.url) else Path(self.url)
 
     def at(self, name: str) -> str:
-        """Return the URL of a name in the directory. A subclass may use another place."""
+        """Return the URL of a name in the directory. A subclass may use another location."""
         return name
 
     def child(self, name: str) -> Self:
@@ -100,7 +100,7 @@ class OutputDirectory:
     def put(self, file: Path, name: str) -> None:
         """Put a finished local file at ``name``, replacing an existing file.
 
-        On this machine the file is moved. Into a store it is copied.
+        On this machine, the file is moved; into a store, it is copied.
         """
         url = self._url(name)
         if self.path is None:
@@ -125,9 +125,9 @@ class OutputDirectory:
     def create(self, name: str, data: bytes) -> bool:
         """Write ``name`` with this content unless it exists; return whether this call wrote it.
 
-        If two calls happen at the same time, at most one returns True. The exception is a store
-        without a conditional write (HDFS, some S3 stores). If a response is lost, a call that wrote
-        the file may return False.
+        If two calls happen at the same time, at most one returns True, except in a store without
+        conditional writes (HDFS, some S3 stores). If a response is lost, a call that wrote the file
+        may return False.
         """
         url = self._url(name)
         if self.path is None:
@@ -171,8 +171,8 @@ class OutputDirectory:
         """Return a pyarrow file system, and the directory's name in it, for pyarrow's readers.
 
         The file system uses the same keys as this object. A failure of the store raises a
-        `StorageError`, and an invalid file raises an error of pyarrow. The file system is
-        read-only, because an abandoned stream would publish its bytes.
+        `StorageError`, and an invalid file raises a pyarrow error. The file system is read-only,
+        because an abandoned stream would publish its bytes.
         """
         from pyarrow import fs  # noqa: PLC0415 - only tables need this module
 
@@ -197,9 +197,9 @@ class OutputDirectory:
                         local.remove(Path(self.url), self.at(name))
 
     def sweep(self, before: datetime) -> int:
-        """Remove the unfinished files of killed writers that were begun before a time.
+        """Remove unfinished files, begun before a given time, that killed writers left behind.
 
-        These are not visible as files yet: the growing files in a directory on this machine, and
+        These are not yet visible as files: the growing files in a directory on this machine, and
         the parts of an upload, which S3 keeps and charges for. Other stores remove such parts by
         themselves after a week.
         """
@@ -236,7 +236,7 @@ def _read_whole(url: str) -> bytes:
 
 @contextmanager
 def _report_disk_failures(url: str, tried: str) -> Iterator[None]:
-    # A caller that writes while the disk is full also gets this message.
+    # A caller that writes while the disk is full also receives this message.
     try:
         yield
     except OSError as error:

@@ -1,8 +1,8 @@
 """Read one range of a file in a store, and check that the response is for the requested range.
 
 A store, or a proxy in front of it, may respond with fewer bytes, with another range, or with old
-content of the file. A library returns such bytes like any other bytes. The headers of the response
-show the difference.
+content of the file. A library returns such bytes like any others. The headers of the response show
+the difference.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RangeAnswer(NamedTuple):
-    """The bytes of a range, and the version in the response. A missing version is empty."""
+    """The bytes of a range, and the version in the response, which is empty if it is missing."""
 
     data: bytes
     version: str

@@ -1,7 +1,7 @@
 """List a store page by page, so that a million objects are never in memory at the same time.
 
 The function of each library that lists a single page is used. The libraries' usual functions would
-first collect all pages, with two kilobytes per object.
+first collect all pages, at two kilobytes per object.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class FileEntry(NamedTuple):
 def list_store(url: str, prefix: str = "") -> Iterator[FileEntry]:
     """Yield every object below ``url``, at any depth, whose name there begins with ``prefix``.
 
-    The objects have the order of a store, sorted by the bytes of their names. If the place is
-    empty, nothing is yielded.
+    The objects are in the order that a store uses, sorted by the bytes of their names. If the place
+    is empty, nothing is yielded.
     """
     store = open_store(url)
     base = store.key(url).rstrip("/") + "/"
@@ -139,8 +139,8 @@ _LISTINGS = {"s3": _s3, "gs": _gs, "az": _az}
 def moment_of(seconds: float) -> datetime:
     """Return the time this many seconds after 1970 in UTC, or the nearest time that is possible.
 
-    A file may have any time, because some file systems store times with 64 bits. A datetime only
-    supports the years 1 to 9999.
+    A file's time can be any number, because some file systems store times in 64 bits. A datetime
+    supports only the years 1 to 9999.
 
     >>> moment_of(0).isoformat(), moment_of(10**12).isoformat()
     ('1970-01-01T00:00:00+00:00', '9999-12-31T23:59:59.999999+00:00')

@@ -1,4 +1,4 @@
-"""Write files to a store as a whole: in one request, or in parts that are completed at the end.
+"""Write whole files to a store: in one request, or in parts that are completed at the end.
 
 The output streams of libraries are never used, because an abandoned stream publishes its bytes.
 """
@@ -27,7 +27,7 @@ _PARTS_AT_ONCE = 2
 
 def put_file(store: FileStore, key: str, file: Path) -> None:
     """Copy a local file to ``key``."""
-    # A library misinterprets or ignores a missing file.
+    # The libraries misinterpret or ignore a missing file.
     with file.open("rb"):
         pass
     if store.renames:
@@ -51,7 +51,7 @@ def create_bytes(store: FileStore, key: str, data: bytes) -> bool:
 
     S3, Google Cloud Storage and Azure decide in one request which of two calls is first. HDFS, and
     an S3 store without ``If-None-Match``, are only queried before the write. Returns False if the
-    file exists after a failed write, even if this write created the file.
+    file exists after a failed write, even if that write created it.
     """
     if is_file(store, key):
         return False

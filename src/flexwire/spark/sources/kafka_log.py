@@ -87,7 +87,7 @@ ACCEPTED: Final = {
     "sums",
     "minPartitions": "the approximate minimum number of tasks; if necessary, each task reads less",
     **OF_INFLATION,
-    "countBy": "column names, separated by commas; returns sums by these columns instead of records",
+    "countBy": "column names, separated by commas; returns sums by these columns, not records",
     "maxOffsetsPerTrigger": "for a stream: the largest number of offsets in a batch",
     "failOnDataLoss": "for a stream: `true`, or `false` to continue after lost offsets",
 }

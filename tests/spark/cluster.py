@@ -36,7 +36,7 @@ LOOPBACK = (
     "--conf=spark.executor.memory=512m",
     "--conf=spark.driver.memory=1g",
 )
-# One compiler, and a garbage collector without its own threads, as in `flexwire.spark.analyze`.
+# One compiler, and a garbage collector without threads of its own, as in `flexwire.spark.analyze`.
 _SMALL_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _MASTER = re.compile(r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")
 _CONNECT = re.compile(r"Spark Connect server started at: (127\.0\.0\.1:\d+)")
@@ -107,7 +107,7 @@ class Cluster:
             "SPARK_LOCAL_DIRS": str(home / "local"),
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": _SMALL_JAVA,
-            # This worker has its own port, which is always the same.
+            # This worker uses its own port, which is always the same.
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
         }
         command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{program}"]
@@ -221,13 +221,13 @@ class Driver:
 def _session(process: Path) -> int | None:
     with suppress(OSError):
         status = (process / "stat").read_text().rpartition(")")[2].split()
-        # A process that has ended exists until its parent asks for its status.
+        # A process that has ended still exists until its parent asks for its status.
         return None if status[0] == "Z" else int(status[3])
     return None
 
 
 def run(command: list[str], home: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a program whose working directory is also its HOME, with few variables."""
+    """Run a program whose working directory is also its HOME, with few environment variables."""
     home.mkdir(parents=True, exist_ok=True)
     little = {
         "PATH": os.environ["PATH"],
@@ -247,7 +247,7 @@ def run(command: list[str], home: Path, **environment: str) -> subprocess.Comple
 
 
 def defaults(conf: Path, *more: str) -> str:
-    """Return a directory with Spark's settings: those for loopback, and others as ``--conf``."""
+    """Return a directory with Spark's settings: those for loopback, and more, as ``--conf``."""
     conf.mkdir(parents=True, exist_ok=True)
     lines = [one.removeprefix("--conf=").replace("=", " ", 1) for one in (*LOOPBACK, *more)]
     (conf / "spark-defaults.conf").write_text("\n".join(lines))
@@ -255,7 +255,7 @@ def defaults(conf: Path, *more: str) -> str:
 
 
 def python_path() -> str:
-    """Return the path on which another process finds flexwire and its tests."""
+    """Return the path on which another process can find flexwire and its tests."""
     return f"{ROOT / 'src'}{os.pathsep}{ROOT}"
 
 

@@ -56,7 +56,7 @@ def here(spark: SparkSession, shaped: list[str], tmp_path_factory: pytest.TempPa
 
 @pytest.fixture
 def flags(tmp_path: Path) -> Path:
-    """Return a directory for the notes of tasks."""
+    """Return a directory for notes that tasks leave."""
     place = tmp_path / "flags"
     place.mkdir()
     return place

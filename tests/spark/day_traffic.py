@@ -27,7 +27,7 @@ VERSIONS = {
 }
 """The APIs that `asked` and `answered` draw, with their versions."""
 WAITING = ("JoinGroup", "ConsumerGroupHeartbeat", "ShareFetch")
-"""The APIs whose exchanges across two days some answers need."""
+"""The APIs for which some answers need exchanges that span two days."""
 MEMBER_ID_REQUIRED, REBALANCE, UNKNOWN_GROUP = 79, 27, 69
 ASSIGNMENT = struct.pack(">hii", 1, 0, -1)
 
@@ -189,7 +189,7 @@ def ask(traffic: Traffic, connection: Any, number: int) -> None:
 
 
 def answer(traffic: Traffic, connection: Any, number: int) -> None:
-    """Send the responses to the requests of `ask`, in their order."""
+    """Send the responses to the requests from `ask`, in the same order."""
     chance = random.Random(number)
     for place, api in enumerate(WAITING):
         payload = response(answered(api, chance), VERSIONS[api], number + 100 + place)

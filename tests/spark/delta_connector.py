@@ -1,6 +1,6 @@
 """``python -m tests.spark.delta_connector OUT JARS``: read a Delta output with Spark's connector.
 
-For each table, the program prints whether the rows equal those that deltalake reads. The program
+For each table, the program prints whether its rows equal those that deltalake reads. The program
 does the same for tables that were registered by name.
 """
 

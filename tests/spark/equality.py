@@ -1,6 +1,6 @@
-"""Check that two analyses are equal: their tables row for row and value for value, and their facts.
+"""Check that two analyses are equal: their tables, row by row and value by value, and their facts.
 
-The order of rows and files in a table has no meaning, so both are sorted first.
+The order of rows and files in a table is not significant, so both are sorted first.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def facts_of(out: Path) -> Row:
     facts: Row = json.loads((out / FACTS).read_text(encoding="utf-8"))
     del facts[_WHEN_MADE]
     for one in facts.get("record_headers", []):
-        # The sums of tasks are exact up to this number of entries. Test_record_sums.py checks this.
+        # The sums of tasks are exact up to this many entries. Test_record_sums.py checks this.
         del one["distinct_values"]
     return facts
 
@@ -85,7 +85,7 @@ def assert_equal_tables(
     *,
     without: Collection[str] = (),
 ) -> None:
-    """Fail at the first difference, and name the table, the row's key, the column and both values.
+    """Fail at the first difference, naming the table, the row's key, the column and both values.
 
     ``without`` names columns that may differ.
     """

@@ -1,4 +1,4 @@
-"""Work for tasks that fails the first time in a chosen way, and helpers that check the result."""
+"""Work for tasks that fails in a chosen way the first time, and helpers that check the result."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def killed_mid_file(flags: Path, number: int, task_output: TaskOutput) -> int:
 
 
 def killed_after_put(flags: Path, number: int, task_output: TaskOutput) -> int:
-    """Write all files, and one that no later attempt writes, and kill the worker."""
+    """Write all files, and another that no later attempt writes, and kill the worker."""
     if begin(flags, number) and number == 1:
         write(number, task_output)
         put(number, task_output, TABLES[0], 7)
@@ -136,7 +136,7 @@ def wait_for(condition: object) -> None:
 
 
 def greedy(flags: Path, number: int, task_output: TaskOutput) -> int:
-    """Allocate until memory is full. The pieces are so small that nothing is left."""
+    """Allocate memory until it is full, in pieces so small that nothing is left."""
     begin(flags, number)
     kept: list[object] = [task_output]
     while True:
@@ -144,7 +144,7 @@ def greedy(flags: Path, number: int, task_output: TaskOutput) -> int:
 
 
 class Full(OutputDirectory):
-    """A directory on a disk that is full after one file of each task."""
+    """A directory on a disk that is full after one file from each task."""
 
     def put(self, file: Path, name: str) -> None:
         """Put a task's first file in the directory, but no other file."""
@@ -166,7 +166,7 @@ class Store(OutputDirectory):
 
     @property
     def path(self) -> None:
-        """Return None, because no program opens this place by a path."""
+        """Return None, because no program can open this place by path."""
         return
 
     def put(self, file: Path, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Add small analyses to tables without Spark: the files are those that tasks would hand over."""
+"""Add small analyses to tables without Spark, using the files that tasks would hand over."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """``python -m tests.spark.iceberg_connector OUT JARS``: read an output with Iceberg's Java code.
 
-Spark reads the tables with Iceberg's runtime, by the SQLite catalog in OUT. For each table, the
-program prints whether the rows equal those that flexwire reads. Then it joins the files of
+Spark reads the tables with Iceberg's runtime, through the SQLite catalog in OUT. For each table,
+the program prints whether its rows equal those that flexwire reads. Then it merges the files of
 `frames` as an engine's own maintenance does, and deletes rows by writing separate delete files.
 """
 

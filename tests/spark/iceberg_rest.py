@@ -1,4 +1,4 @@
-"""Serve a REST catalog of Iceberg on loopback, with the minimum that pyiceberg needs.
+"""Serve an Iceberg REST catalog on loopback, with the minimum that pyiceberg needs.
 
 SQLite stores the catalog. The server checks a token, refuses a commit whose requirements are not
 met, and can lose a response.
@@ -46,7 +46,7 @@ _STATUS = {
 
 
 class RestHandler(BaseHTTPRequestHandler):
-    """One request. ``lost`` is the number of further commits whose response is an error."""
+    """One request. ``lost`` is the number of further commits to which the response is an error."""
 
     catalog: ClassVar[SqlCatalog]
     lost: ClassVar[list[int]] = []

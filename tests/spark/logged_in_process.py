@@ -44,7 +44,7 @@ def run_here(
 
 @contextmanager
 def without_spark(task_bytes: int = 30_000) -> Iterator[None]:
-    """Make tasks run in this process. A task reads about ``task_bytes`` of lines."""
+    """Make tasks run in this process. Each task reads about ``task_bytes`` bytes of lines."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(request_log_job, "run_tasks", run_here)
         patch.setattr(compaction, "run_tasks", run_here)
@@ -60,7 +60,7 @@ def tables_of(out: Path, form: str) -> GrownTables:
 
 
 def add_logs(root: Path, out: Path, form: str = "delta") -> tuple[str, tuple[str, ...]]:
-    """Add the new lines of the logs below ``root``. Return the analysis, and its notes.
+    """Add the new lines of the logs below ``root``. Return the analysis and its notes.
 
     If no line is new, the analysis is the one that read the last lines.
     """

@@ -1,7 +1,7 @@
 """``python -m tests.spark.metastore write|read PLACE OUT CAPTURES…``: use a session with a
 metastore.
 
-The metastore is the one from Hive that Spark includes, in its own directory.
+The metastore is the Hive metastore that Spark includes, in a directory of its own.
 """
 
 from __future__ import annotations

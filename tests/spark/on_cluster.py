@@ -33,7 +33,7 @@ WAITING, HIDDEN = "waiting", "hidden"
 def analyzed(
     spark: SparkSession, captures: list[str], out: str, fault: str = "", flags: str = ""
 ) -> dict[str, int]:
-    """Analyze in many small ranges. Return how many steps of each stage were reported."""
+    """Analyze in many small ranges. Return the number of reported steps of each stage."""
     heard: dict[str, int] = {}
 
     def hear(stage: str, done: int, total: int) -> None:
@@ -68,7 +68,7 @@ def _hidden(paths: Iterable[str | Path]) -> Inputs:
 
 @dataclass(frozen=True, slots=True)
 class _Faulty(_TaskJob):
-    """The object that is sent to tasks. Task 1 of each action ends in the given way, once."""
+    """The object that is sent to tasks. Task 1 of each action ends once in the given way."""
 
     fault: str = ""
     flags: str = ""
@@ -91,7 +91,7 @@ class _Faulty(_TaskJob):
 
 
 def address_space(spark: SparkSession) -> int:
-    """Return how many bytes of address space a Python worker may have."""
+    """Return how many bytes of address space a Python worker may use."""
     return int(spark.range(1).mapInArrow(_limits, "bytes bigint").collect()[0].bytes)
 
 

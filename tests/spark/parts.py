@@ -1,4 +1,4 @@
-"""Write small files of tables as ranges do, and join them without Spark."""
+"""Write small files of tables as ranges do, and merge them without Spark."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SCHEMA = pa.schema(
         "value": pa.binary(),
     }
 )
-# The number of rows in each range: a few, a third of the minimum, and enough.
+# The number of rows in each range: a few, a third of the minimum, or enough.
 ROWS = {"messages/Heartbeat": 3, "frames": 40, "day/2026": 35, "records": 150}
 VALUE = 400
 
@@ -94,7 +94,7 @@ def here(
 def joined(
     place: OutputDirectory | Store, count: int, run: Any = run_tasks, spark: Any = None
 ) -> list[str]:
-    """Write the parts of this many ranges, join them, and return the remaining names."""
+    """Write the parts of this many ranges, merge them, and return the names that remain."""
     task_output = TaskOutput(place)
     written = list(compact(spark, run(spark, count, write_parts, task_output), task_output))
     remove_parts(place)
@@ -103,7 +103,7 @@ def joined(
 
 
 def run_joining(spark: SparkSession, out: str, flags: str, count: int) -> list[str]:
-    """Do the same in a separate driver, where the first joining task and another one are killed."""
+    """Do the same in a separate driver, where the first merging task and another one are killed."""
     patch = pytest.MonkeyPatch()
     patch.setattr(compaction, "TASK_BYTES", 20_000)
     patch.setattr(compaction, "LEAST_PARTS", 2)

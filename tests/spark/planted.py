@@ -1,7 +1,7 @@
-"""Secrets planted wherever traffic may carry one, with every kind of damage that hides them.
+"""Secrets planted wherever traffic may carry them, with every kind of damage that hides them.
 
 Each case is a separate connection. The secret of a case is one repeated word, so a few bytes are
-enough to find the secret.
+enough to find it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Step = tuple[str, bytes]
 class Planted:
     """The packets of all cases, and the secret word of each case.
 
-    ``whole`` contains the words whose complete secret is in the packets, by the kind of their case.
+    ``whole`` contains, by the kind of case, the words whose complete secret is in the packets.
     """
 
     def __init__(self, source: random.Random) -> None:
@@ -125,7 +125,7 @@ PRELUDES: tuple[tuple[Step, ...], ...] = ((), HELLO, HELLO + HANDSHAKE_1, PING, 
 
 
 def plant_logs(planted: Planted, directory: Path, *, sound: bool) -> dict[bytes, str]:
-    """Write logs below a directory, with a word in each field of a record that holds bytes.
+    """Write logs below a directory, with a word in each record field that holds bytes.
 
     Batches are damaged, so that other fields are read from the words. Batches of internal topics
     are damaged only if ``sound`` is false.
@@ -192,7 +192,7 @@ def _damaged(data: bytes, step: int = 1) -> Iterator[bytes]:
     yield framed(GARBAGE + data)
     yield framed(data[4:] + GARBAGE)
     yield framed(data[4:] + b"\0")
-    # A frame whose length is too great swallows the next frame.
+    # A frame whose declared length is too great swallows the next frame.
     yield framed(request(made("HeartbeatRequest"), 4, 7) + data)
     yield framed(response(made("HeartbeatResponse"), 4, 7) + data)
 

@@ -1,4 +1,4 @@
-"""The functions work on Spark Connect and in streams, as docs/spark-functions.md says.
+"""The functions work on Spark Connect and in streams, as docs/spark-functions.md describes.
 
 With PySpark 4.0, the functions raise an error in both cases.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
-# A process with a classic session cannot have another kind of session.
+# A process with a classic session cannot start a session of another kind.
 CLIENT = """
 import json
 from tests.docs.test_spark_functions_page import follow

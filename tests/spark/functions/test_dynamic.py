@@ -1,4 +1,4 @@
-"""Functions that read the message's name from a column return the same as with a fixed name."""
+"""Functions that read the message's name from a column return the same as for a fixed name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = ("FetchRequest", "MetadataResponse", "ProduceRequest")
 
 
 def mixed() -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Return messages of several names, mixed."""
+    """Return a mixture of messages with different names."""
     each = [zip(*(one.to_pylist() for one in vectors(name)), strict=True) for name in NAMES]
     rows = [
         (data, name, version)

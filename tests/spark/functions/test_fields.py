@@ -1,4 +1,4 @@
-"""Requested fields have the values of the whole message, and no other field is in the result."""
+"""Requested fields contain the values of the whole message, and the result has no other fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading whole frames in a column returns the same as reading each frame alone."""
+"""Reading whole frames in a column returns the same results as reading each frame alone."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_response_is_read_by_its_request() -> None:
     rows = [response_payload(18, 3, body, body_version=0), response_payload(3, 12, b"rest")]
     keys, versions = pa.array([18, 3], pa.int16()), pa.array([3, 12], pa.int16())
     first, second = frames(FAILFAST, pa.array(map(framed, rows)), keys, versions).to_pylist()
-    # A broker that lacks the version answers in version 0.
+    # A broker that does not support the version answers in version 0.
     assert (first["message"], first["api_version"], first["body_version"]) == (
         "ApiVersionsResponse",
         3,

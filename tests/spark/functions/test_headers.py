@@ -46,7 +46,7 @@ def column(*rows: Any, kind: pa.DataType = SPARK) -> pa.Array:
 
 
 def shown(lists: pa.ListArray) -> list[Any]:
-    """Return the values that Spark would show."""
+    """Return the values as Spark would show them."""
     return [
         None if row is None else [(one["key"], spark_value(one["value"])) for one in row]
         for row in lists.to_pylist()
@@ -142,7 +142,7 @@ def test_a_part_of_a_column_is_read_as_a_column(kind: pa.DataType) -> None:
 
 
 def wide(value: int, bits: int) -> dict[str, Any]:
-    """Return a power of two in each type that has enough bits for it besides the sign."""
+    """Return a power of two in each type that, besides the sign, has enough bits for it."""
     ints = {"byte": 8, "short": 16, "int": 32, "long": 64}
     return {"float": float(value), "double": float(value)} | {
         name: value for name, size in ints.items() if bits < size - 1

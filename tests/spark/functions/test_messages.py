@@ -77,7 +77,7 @@ def test_permissive_says_what_is_wrong_beside_what_is_right(name: str) -> None:
 
 
 def test_what_did_not_decode_is_not_encoded_as_a_message_of_nulls() -> None:
-    # For a message without fields, the column could not distinguish nulls.
+    # For a message without fields, nulls could not be distinguished in the column.
     structs = decoded("ListGroupsRequest", PERMISSIVE, pa.array([b"x", b""]), 0)
     assert encoded("ListGroupsRequest", PERMISSIVE, structs, 0).to_pylist() == [None, b""]
 

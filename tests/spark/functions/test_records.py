@@ -1,4 +1,4 @@
-"""Record batches in a column equal the row reader's results, and Kafka's Java vectors."""
+"""Record batches read in a column equal the row reader's results and Kafka's Java vectors."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_any_bytes_are_records_or_told_about(rows: list[bytes | None]) -> None:
         assert (row is None) == (lists is None)
         told = [one.pop("_corrupt_record") for one in lists or []]
         right = [one for one, why in zip(lists or [], told, strict=True) if why is None]
-        # The error is the last element, and has no other values.
+        # The error is the last element, and contains no other values.
         assert told == [None] * len(right) + [why for why in told if why]
         for one in (lists or [])[len(right) :]:
             assert set(one.values()) == {None}

@@ -1,4 +1,4 @@
-"""Draw random logs of groups, with all records of all group types that Kafka would load."""
+"""Draw random logs of groups, with all records that Kafka would load for any type of group."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ STATIC: Final = -2
 
 @dataclass(frozen=True)
 class Written:
-    """A record of the log: its name, its key, and its value or None for a tombstone."""
+    """A record of the log: its name, its key, and its value, which is None for a tombstone."""
 
     record: str
     key: Key
@@ -58,7 +58,7 @@ class Written:
 
 
 def _made(of: Any, value: Value) -> Any:
-    """Make a message from plain values. Nested structures get the class that their list needs."""
+    """Make a message from plain values. Nested structures become the class that their list needs."""
     nested = {
         "members": "MemberMetadata",
         "assigned_partitions": "TopicPartitions",
@@ -73,7 +73,7 @@ def _made(of: Any, value: Value) -> Any:
 
 @dataclass
 class Author:
-    """The writer of a log: only records that a coordinator would load again."""
+    """The writer of a log that contains only records that a coordinator would load again."""
 
     drawn: random.Random
     name: str
@@ -83,7 +83,7 @@ class Author:
     log: list[Written] = field(default_factory=list)
 
     def write(self, count: int) -> list[Written]:
-        """Write at least this many records. Return all of them."""
+        """Write at least this many records, and return all of them."""
         while len(self.log) < count:
             group = f"{self.name}-{self.drawn.randrange(GROUPS)}"
             event = self.drawn.choice(
@@ -107,7 +107,7 @@ class Author:
         self.log.append(Written(record, key, value, version))
 
     def _classic(self, group: str) -> Iterator[tuple[str, Key, Value | None]]:
-        """Write a classic group, also over a group of another type as 3.x does, or delete it."""
+        """Write a classic group, even over a group of another type as 3.x does, or delete it."""
         there = self.groups.by_id.get(group)
         if not self.is_mixed and there is not None and there.value is None:
             return

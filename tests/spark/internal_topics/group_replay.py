@@ -1,7 +1,7 @@
 """Replay the records of groups like Kafka's group coordinator, in a few lines.
 
 `Groups` is the coordinator of 4.0 to 4.4: these releases agree on every log that they load
-(`GroupMetadataManager.replay`). Some releases refuse more than others. `Refused` is raised for
+(`GroupMetadataManager.replay`). Some releases refuse more logs than others. `Refused` is raised for
 records that all of these releases refuse. The coordinator of 3.x reads only `GroupMetadata`, by the
 same rule.
 """
@@ -43,7 +43,7 @@ class Refused(Exception):  # noqa: N818 - this is not an error of the program
 
 @dataclass
 class Member:
-    """A member: its reported facts, its assignment, and its epoch."""
+    """A member: the facts that it reported, its assignment, and its epoch."""
 
     told: Value | None = None
     has: Value | None = None
@@ -70,7 +70,7 @@ class Group:
 
 @dataclass
 class Groups:
-    """The groups of a log partition by id. Each id has one group at a time."""
+    """The groups of a log partition, by id. Each id belongs to one group at a time."""
 
     by_id: dict[str, Group] = field(default_factory=dict)
 

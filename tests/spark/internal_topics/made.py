@@ -19,10 +19,10 @@ def int16(value: int) -> bytes:
 
 
 class MadeTopic:
-    """Write the log of one partition, with a batch for each record, one ms apart.
+    """Write the log of one partition, with one batch per record, one ms apart.
 
-    Records whose offsets are ``removed`` are not written. Offsets in ``emptied`` keep a batch
-    without a record, as after compaction.
+    Records with offsets in ``removed`` are not written. For offsets in ``emptied``, a batch without
+    a record remains, as after compaction.
     """
 
     def __init__(self, topic: str, partition: int = 0) -> None:
@@ -68,7 +68,7 @@ def keyed(
     value: dict[str, Any] | None,
     version: int | None = None,
 ) -> tuple[bytes, bytes | None]:
-    """Return a key and value as a coordinator writes them, in the newest version or another."""
+    """Return a key and value as a coordinator writes them, in the newest or another version."""
     made_key = int16(number) + message(f"{record}Key")(**key).encode(0)
     if value is None:
         return made_key, None
@@ -92,7 +92,7 @@ def commit(
 def legacy_commit(
     partition: int, offset: int | None, group: str = "g", topic: str = "orders", version: int = 0
 ) -> tuple[bytes, bytes | None]:
-    """Return a commit with a key of the first form. The argument ``version`` has no effect."""
+    """Return a commit whose key has the first form. The argument ``version`` has no effect."""
     del version
     key = {"group": group, "topic": topic, "partition": partition}
     value = {"offset": offset, "metadata": f"m{offset}", "commit_timestamp": TIME}

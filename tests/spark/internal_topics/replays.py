@@ -1,6 +1,6 @@
-"""Compute the state of a log like Kafka's offset coordinators, each in a few lines.
+"""Compute the state of a log as Kafka's offset coordinators do, each in a few lines.
 
-`NewCoordinator` is the coordinator of 4.x, which behaves equally while it runs and when it loads
+`NewCoordinator` is the coordinator of 4.x, which behaves the same while it runs and when it loads
 (`OffsetMetadataManager`, `replay` and `replayEndTransactionMarker`). `OldLoading` is how 3.x loads
 a log (`GroupMetadataManager.doLoadGroupsAndOffsets`), and `OldRunning` is its state while it runs
 (`GroupMetadata`). The two treat a tombstone within a transaction differently.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Key: TypeAlias = tuple[str, int]
 Told: TypeAlias = dict[Key, tuple[int | None, tuple[tuple[int, int], ...]]]
-"""The committed offset of each group and partition, and the pending offsets by producer."""
+"""The committed offset of each group and partition, and the pending offsets of each producer."""
 
 COMMIT, WITHIN, EXPIRE, REMOVE, END, ABORT = "commit", "within", "expire", "remove", "end", "abort"
 TOMBSTONES = (EXPIRE, REMOVE)
@@ -28,8 +28,7 @@ MARKERS = (END, ABORT)
 class Event:
     """A record of a log: a commit, a commit within a transaction, a tombstone or a marker.
 
-    If ``is_legacy``, the key of the record has the first form, which Kafka reads like the second
-    form.
+    If ``is_legacy``, the record's key has the first form, which Kafka reads like the second.
     """
 
     at: int

@@ -1,4 +1,4 @@
-"""Compare each snapshot that Kafka wrote with our views of the log before the snapshot."""
+"""Compare each snapshot that Kafka wrote with our views of the log before it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ROOM = "flexwire.answers"
-# Views whose file has another name.
+# Views whose files are named differently.
 ELSEWHERE = {
     "partitions": "state.cluster_partitions",
     "producer_ids": "state.cluster",
@@ -49,7 +49,7 @@ def view(name: str, function: str, state: Any) -> DataFrame:
 
 
 def compared(spark: SparkSession, logs: Path, most: int = 100) -> list[int]:
-    """Compare the last ``most`` snapshots. Return those with a log before them, by offset."""
+    """Compare the last ``most`` snapshots. Return the offsets of those with a log before them."""
     from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
     from flexwire.logs.metadata import find_metadata  # noqa: PLC0415 - beside the next
 

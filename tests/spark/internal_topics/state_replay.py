@@ -1,8 +1,8 @@
 """How Kafka replays `__share_group_state` and `__transaction_state`, with random logs of both.
 
 `Shares` is the share coordinator of 4.0 to 4.4 (`ShareCoordinatorShard.replay`). These releases
-agree, except that those before 4.2 have no delivery complete count. `Transactions` is how 3.9 to
-4.4 load transactions (`TransactionStateManager.loadTransactionMetadata`).
+agree, except that those before 4.2 do not store a delivery complete count. `Transactions` is how
+3.9 to 4.4 load transactions (`TransactionStateManager.loadTransactionMetadata`).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Share:
 
 @dataclass(frozen=True)
 class ShareRecord:
-    """A snapshot or update of a share partition; no value means a tombstone."""
+    """A snapshot or update of a share partition; a missing value means a tombstone."""
 
     group: str
     is_snapshot: bool
@@ -107,7 +107,7 @@ def replay_share(known: dict[str, Share], record: ShareRecord) -> None:
 
 
 def share_log(drawn: random.Random, name: str, count: int) -> list[ShareRecord]:
-    """Draw a log. One of its share partitions has records that no coordinator writes."""
+    """Draw a log. One of its share partitions contains records that no coordinator writes."""
     known: dict[str, Share] = {}
     log: list[ShareRecord] = []
     while len(log) < count:

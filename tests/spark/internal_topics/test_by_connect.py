@@ -1,4 +1,4 @@
-"""Internal topics on Spark Connect: reading and decoding in one task equals decoding rows."""
+"""On Spark Connect, reading and decoding internal topics in one task equals decoding their rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster's state after each record is as it was computed by hand."""
+"""A cluster's state after each record equals the state computed by hand."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def test_partitions_and_configs(spark: SparkSession, tmp_path: Path) -> None:
     state = cluster_state(spark, there, committed_to=24)
     assert (state.offset, state.start, state.snapshot, state.committed_to) == (29, 0, None, 24)
     of_a, of_b = sorted(partitions(state).collect(), key=lambda row: row.topic)
-    # A leader is elected at 6 and 13. The partition changes at 5, 6, 12, 13, 21 and 23, and the
-    # change at 12 empties the ELR.
+    # A leader is elected at offsets 6 and 13. The partition changes at 5, 6, 12, 13, 21 and 23, and
+    # the change at 12 empties the ELR.
     assert (of_a.leader, of_a.leader_epoch, of_a.partition_epoch) == (2, 2, 6)
     assert (of_a.replicas, of_a.isr, of_a.elr, of_a.last_known_elr) == ([3], [2], [], [])
     assert (of_a.adding_replicas, of_a.removing_replicas, of_a.is_recovering) == ([3], [], True)
@@ -161,7 +161,7 @@ def test_as_of_an_offset_a_time_and_a_snapshot(spark: SparkSession, tmp_path: Pa
         assert topics(state).count() == count
         assert state.unended.count() == (0 if count == 2 else 3)
     rows = metadata_records(spark, tmp_path)
-    # The counts leave out the log's control record, and the first and last record of the snapshot.
+    # The counts exclude the log's control record, and the first and last records of the snapshot.
     counts = rows.groupBy("snapshot_offset", "snapshot_epoch").count()
     assert {tuple(row) for row in counts.collect()} == {(None, None, 28), (12, 1, 2)}
     with pytest.raises(CaptureError, match="offset 99 is not known; it is known from 0 to 29"):

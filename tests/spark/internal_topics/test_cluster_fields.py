@@ -61,7 +61,7 @@ def test_every_field_that_a_view_names_is_in_the_catalog(view: str) -> None:
         assert {*fields} <= there
         secret = {one.attributes[0] for one in credential_fields(name) if not one.if_secret}
         assert not secret & {*fields}
-    # The answer in this file has other columns than the view.
+    # The answer in this file has different columns from the view.
     columns = of_module.get("VIEW_COLUMNS" if not prefix else f"{prefix}COLUMNS")
     columns = of_module["COLUMNS"] if columns is None else columns
     names = [one.name for one in columns]
@@ -86,5 +86,5 @@ def test_what_becomes_of_transactions() -> None:
 
 
 def test_java_finds_secrets_as_python_does() -> None:
-    """The pattern means the same in Java."""
+    """In Java, the pattern has the same meaning."""
     assert not re.search(r"\(\?[^:]|\\[zZAGQEpPhHRX]|\+\+|\*\+|\?\+|&&", SECRET_CONFIG)

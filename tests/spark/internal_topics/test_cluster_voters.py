@@ -1,4 +1,4 @@
-"""Voters come from the last record before an offset, or the view says why they are unknown."""
+"""Voters come from the last record before an offset, or the view reports why they are unknown."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def test_voters_of_snapshots_and_what_is_not_known(spark: SparkSession, tmp_path
     assert [row[0] for row in shown(spark, there, offset=8)] == [1, 2, 3]
     assert {row[4] for row in shown(spark, there, offset=8)} == {None}
     assert [row[0] for row in shown(spark, there)] == [2]
-    # A snapshot of a cluster with static voters contains no voters. An earlier election in the log
-    # does.
+    # A snapshot of a cluster with static voters contains no voters, but an earlier election in the
+    # log does.
     there = write(tmp_path / "two", {"0": STATIC, "3-1": snapshot([NOTHING])})
     assert [row[0] for row in shown(spark, there)] == [1, 2]
     there = write(tmp_path / "three", {"3-1": snapshot([NOTHING])})

@@ -87,7 +87,7 @@ def written(
 def check(log: InternalLog, truths: list[Told]) -> tuple[int, int]:
     """Compare the facts that a view claims to know with each possible truth.
 
-    Return how many rows are fully known, and how many are not.
+    Return the number of rows that are fully known, and of those that are not.
     """
     rows = {(row.group, row.partition): row for row in last_commits(log).collect()}
     for truth in truths:
@@ -95,11 +95,11 @@ def check(log: InternalLog, truths: list[Told]) -> tuple[int, int]:
             offset, pending = truth.get(key, (None, ()))
             row = rows.get(key)
             if row is None:
-                # Each partition of the log has its own groups.
+                # Each partition of the log contains its own groups.
                 place = int(key[0][1:].partition("-")[0])
                 assert offset is None or place in log.incomplete, key
-                # Commits that were pending and later aborted have no row if they may have been
-                # removed.
+                # There is no row for commits that were pending and later aborted if they may have
+                # been removed.
                 assert not pending or place in log.holed, key
                 continue
             if row.is_known:
@@ -146,7 +146,7 @@ def test_of_a_compacted_log_only_what_is_true_is_known(
 ) -> None:
     drawn = random.Random(seed)
     every = [events(drawn, partition) for partition in range(2 * PARTITIONS)]
-    # Nothing is removed from one of the logs. No file says how far the cleaner got.
+    # Nothing is removed from one of the logs. No file records how far the cleaner got.
     removed = [
         compacted(some, drawn.choice([EVENTS, EVENTS // 2, EVENTS // 10]) if number else 0, drawn)
         for number, some in enumerate(every)
@@ -279,7 +279,7 @@ def test_of_a_pruned_log_of_share_groups_only_what_is_true_is_known(
 
 
 def state(batches: list[tuple[int, int, int, int]], start: int) -> list[tuple[int, int, int, int]]:
-    """Return the state of each offset, with equal neighbors joined."""
+    """Return the state of each offset, with equal neighbors merged."""
     fates: dict[int, tuple[int, int]] = {}
     for first, last, fate, count in batches:
         for offset in range(max(first, start), last + 1):

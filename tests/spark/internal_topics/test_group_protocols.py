@@ -56,7 +56,7 @@ def written(root: Path) -> Path:
     made.add(*keyed(3, "ConsumerGroupMetadata", {"group_id": "moved"}, {"epoch": 6}))
     key = {"group_id": "moved", "member_id": "m"}
     made.add(*keyed(5, "ConsumerGroupMemberMetadata", key, {"client_id": "c"}))
-    # These groups have no row: one only commits, one is gone, and one is a share group.
+    # There are no rows for these groups: one only commits, one is gone, and one is a share group.
     made.add(*commit(0, 5, "commits"))
     made.add(*classic("gone", "consumer", plain))
     made.add(*keyed(2, "GroupMetadata", {"group": "gone"}, None))
@@ -93,7 +93,7 @@ def test_only_what_is_written_blocks_a_group(spark: SparkSession, tmp_path: Path
 
 @pytest.mark.long
 def test_what_compaction_removed_is_not_judged(spark: SparkSession, tmp_path: Path) -> None:
-    """At a moment before the remaining record, a group may have been different."""
+    """At a moment before the remaining record, a group may have been in a different state."""
     made = MadeTopic("__consumer_offsets")
     made.removed = {0}
     made.add(*classic("plain", "consumer", assignment(b"\1")))

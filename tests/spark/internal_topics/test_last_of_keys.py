@@ -1,4 +1,4 @@
-"""Rows that a later row of the same key replaces are left out, and no other rows."""
+"""Only rows that a later row with the same key replaces are left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""min.insync.replicas has Kafka's value: from the topic, else the broker, else the cluster."""
+"""min.insync.replicas is taken, as in Kafka, from the topic, else the broker, else the cluster."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Made:
         return least, source, len(how["isr"]) < least, len(how["isr"]) == least
 
 
-# Brokers have their own values if the seed is odd.
+# If the seed is odd, brokers have values of their own.
 @pytest.mark.parametrize("seed", [1, *in_make_long(2)])
 def test_what_holds_is_known_or_said_not_to_be(
     spark: SparkSession, tmp_path: Path, seed: int

@@ -1,4 +1,4 @@
-"""Reading and decoding in one task returns the same as decoding the rows of `kafka-log`."""
+"""Reading and decoding in one task returns the same rows as decoding the rows of `kafka-log`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PIECE = 1 << 13
 
 
 def damaged_log(root: Path, topic: InternalTopic, different: int = 999, damages: int = 2) -> Path:
-    """Write a topic's records as brokers did, but damage about one in ``damages``."""
+    """Write a topic's records as brokers did, but damage about one in ``damages`` of them."""
     chance, real = random.Random(topic), real_records(topic)[:different]
     made = MadeTopic(topic.topic)
     for _ in range(100):
@@ -85,7 +85,7 @@ def at_once_of(root: Path, topic: InternalTopic, asked: LogSelection) -> list[pa
 
 
 def check(root: Path, topic: InternalTopic) -> int:
-    """Compare the requested rows in all ways. Return how many there were."""
+    """Compare the requested rows in all ways, and return their number."""
     chance, names = random.Random(topic), sorted(record_names(topic))
     kinds = TypedRecords(topic, names).schema
     some = chance.sample(names, min(3, len(names)))

@@ -1,4 +1,4 @@
-"""In Spark, `internal_records` keeps columns, adds new ones, and refuses invalid ones."""
+"""In Spark, `internal_records` keeps existing columns, adds new ones, and refuses invalid ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spark
 def test_what_a_broker_wrote(spark: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path, f"__consumer_offsets-0/{BASE}.log").parent
     reader = spark.read.format("kafka-log").option("includeBatch", "true")
-    # Columns that are never null also pass through. Spark treats constants like that.
+    # Non-nullable columns also pass through. Spark treats constants as such columns.
     rows = reader.load(str(path)).selectExpr(
         *("key", "value", "topic", "partition", "offset", "timestamp", "is_transactional"),
         "array(struct(1 as one)) as more",
@@ -33,7 +33,7 @@ def test_what_a_broker_wrote(spark: SparkSession, tmp_path: Path) -> None:
         *("type", "message", "version", "release", "is_tombstone", "error", "OffsetCommit"),
     ]
     found = {row.offset: row for row in made.collect()}
-    # The marker at offset 1 is a control record, which `kafka-log` leaves out.
+    # The marker at offset 1 is a control record, which `kafka-log` omits.
     assert sorted(found) == [0, *range(2, 27)]
     assert found[0].is_transactional
     assert found[0].more == [(1,)]

@@ -1,4 +1,4 @@
-"""Views agree with coordinators that replay the same log, whatever was written."""
+"""Views agree with coordinators that replay the same log, whatever was written to it."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ Rows = dict[Any, tuple[Any, ...]]
 
 
 def found(log: InternalLog) -> tuple[Rows, Rows]:
-    """Return the views of groups and of members. The last value says whether a row is known."""
+    """Return the views of groups and of members. The last value is whether a row is known."""
     of_groups = {
         row.group: (row.type, row.protocol_type, row.epoch, row.members, row.is_known)
         for row in unique(groups(log).collect(), "group")
@@ -139,7 +139,7 @@ def found(log: InternalLog) -> tuple[Rows, Rows]:
 
 
 def unique(rows: list[Any], *names: str) -> list[Any]:
-    """Return the known rows, and the other rows whose key has no known row."""
+    """Return the known rows, and those other rows for whose key no row is known."""
     known = [row for row in rows if row.is_known]
     keys = {tuple(row[name] for name in names) for row in known}
     assert len(keys) == len(known)
@@ -179,7 +179,7 @@ def truth_at(logs: list[list[Written]], moments: dict[int, int]) -> Groups:
 
 
 def read_otherwise(log: InternalLog) -> InternalLog:
-    """Return the log as rows from any source, up to an earlier moment."""
+    """Return the log, up to an earlier moment, as rows from any source."""
     return replace(log, files=None) if log.until else log
 
 

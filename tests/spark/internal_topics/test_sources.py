@@ -31,7 +31,7 @@ WRITTEN = [commit(0, 5), commit(1, 7), commit(0, None), (b"\0\1\0\5gr", b"\0\1")
 
 
 def typed(rows: DataFrame) -> list[Any]:
-    """Return for each record its place, its type, and the offset that it commits."""
+    """Return the place and type of each record, and the offset that it commits."""
     found = internal_records(rows, OFFSETS, FIELDS).orderBy("partition", "offset").collect()
     for row in found:
         assert (row.error is None) == (row.OffsetCommit is not None) == (row.offset != 3)

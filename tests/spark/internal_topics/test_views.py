@@ -149,7 +149,7 @@ def test_a_time_within_a_hole_is_not_known(spark: SparkSession, tmp_path: Path) 
     root = commits_log(tmp_path, removed=(8,))
     time = datetime.fromtimestamp((TIME + 7) / 1000, UTC)
     log = open_log(spark, root, "consumer-offsets", time=time)
-    # Missing records may have been written before the time or after it.
+    # Missing records may have been written before or after that time.
     assert (log.until, log.incomplete) == ({0: 9}, (0,))
     [before] = open_log(
         spark, root, "consumer-offsets", time=time - timedelta(milliseconds=1)
@@ -251,7 +251,7 @@ def test_groups_of_each_type(spark: SparkSession, tmp_path: Path) -> None:
         "Streams": ("stays", "c-Streams"),
     }
     assert members["consumer"].topics == ["orders", "paid"]
-    # The assignment is cut off, and Connect's assignments have another form.
+    # The assignment is cut off, and Connect's assignments have a different format.
     assert members["consumer"].assigned is None
     assert members["connect"].topics is None
 
@@ -296,7 +296,7 @@ def test_share_state_is_the_last_snapshot_and_the_updates_after_it(
 
 @pytest.mark.long
 def test_groups_and_topics_that_nobody_uses(spark: SparkSession) -> None:
-    """A group or a topic with a recent, a pending or an unknown commit is left out."""
+    """Groups and topics with a recent, pending or unknown commit are left out."""
     since = datetime(2026, 1, 15, tzinfo=UTC)
     old, late = since - timedelta(microseconds=1), since + timedelta(days=1)
     committed = {

@@ -29,7 +29,7 @@ def run(
     memory: str | None = None,
     worker_memory: str | None = None,
 ) -> list[int]:
-    """Write, settle and publish the files. Return the values of the tasks."""
+    """Write, settle and publish the files. Return the tasks' values."""
     with local_staging(out) as place, explain_failures(lambda: "Writing", memory, worker_memory):
         committed = run_tasks(spark, count, work, TaskOutput(place.files))
         settle(place.files, [file for one in committed for file in one.files])
@@ -41,7 +41,7 @@ def run(
 def run_faulty(
     spark: SparkSession, out: str, flags: str, count: int, fault: str, *memory: str | None
 ) -> list[int]:
-    """Do the same with a fault of `faulty`, in a separate process."""
+    """Do the same with a fault from `faulty`, in a separate process."""
     return run(spark, Path(out), count, partial(getattr(faulty, fault), Path(flags)), *memory)
 
 

@@ -1,4 +1,4 @@
-"""Tags that taps added are listed with all header tags, and do not make a capture partial."""
+"""Tags that taps added are listed with all other header tags, and do not make a capture partial."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def clients_of_all_kinds(directory: Path) -> Captured:
     write_clients(traffic)
     for port in range(4):
         sasl(traffic, 2000 + port, "", "billing")
-    # One client has findings of several verdicts.
+    # For one client, there are findings with several verdicts.
     twice = Client(traffic, "twice", 3000).ask(offers())
     twice.send("Fetch", 3, answered=False).send("Produce", 2, answered=False)
     twice.send("ListOffsets", 0).closed()
@@ -136,12 +136,12 @@ def test_the_page_has_the_first_releases_where_a_client_breaks_on_kafka_4(tmp_pa
     assert "First releases that work on Kafka 4" in page
     assert "librdkafka and the libraries built on it" in page
     assert "sarama pull request 2574 (2023-08-07)" in page
-    # The table says nothing about an older release.
+    # The table contains nothing about an older release.
     assert gather_audit(summed(captured), ["3.6"]).libraries == ()
 
 
 def test_the_lines_that_readme_shows_add_up() -> None:
-    """The clients in the remark are also counted elsewhere, so the sum leaves the remark out."""
+    """The clients in the remark are also counted elsewhere, so the sum excludes the remark."""
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     lines = re.findall(r"^  (\d+) of (\d+) clients?(.*)$", readme, re.MULTILINE)
     counts = [int(count) for count, _, said in lines if "a remark" not in said]

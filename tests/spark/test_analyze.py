@@ -1,4 +1,4 @@
-"""One analysis of a capture with every kind of traffic. Each test checks a law about tables."""
+"""One analysis of a capture with every kind of traffic. Each test checks one law about tables."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _write_well_behaved(traffic: Traffic) -> None:
     traffic.rotate()
     traffic.send(one, "response", response(made("HeartbeatResponse", error_code=2), 4, 7))
     traffic.send(one, "response", response(_fetch_response(BATCH + BATCH[:40]), 13, 8))
-    # A third use of the correlation id, which the first two responses do not answer.
+    # A third request with this correlation id, which the first two responses do not answer.
     traffic.send(one, "request", request(made("HeartbeatRequest"), 4, 7))
     one.close(timestamp_us=traffic.now_us)
 
@@ -137,7 +137,7 @@ def _write_broken(traffic: Traffic) -> None:
     traffic.send(one, "request", request(made("HeartbeatRequest"), 4, 6))
     traffic.exchange(one, _produce(GARBAGE * 4), made("ProduceResponse"), 9, 7)
     traffic.send_raw(one, "request", b"\0\0\1\0" + good[:17])
-    # These bytes have neither a length nor an api key, so their meaning is unknown.
+    # These bytes contain neither a length nor an api key, so their meaning is unknown.
     two = traffic.connect(LOST_CLIENT)
     traffic.send(two, "request", request(made("HeartbeatRequest"), 4, 8))
     traffic.send_raw(two, "request", b"\0\0\1\0" + GARBAGE)
@@ -195,7 +195,7 @@ def analyzed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> A
 
 @pytest.fixture(scope="module")
 def shown(analyzed: Analyzed, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
-    """Analyze the same captures in the way used for large captures, and with credentials."""
+    """Analyze the same captures with credentials, in the way used for large captures."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("flexwire.spark.analyze.SMALL_CAPTURE_BYTES", 0)
         return analyze(
@@ -398,7 +398,7 @@ def test_records_have_their_headers_and_the_facts_of_their_batch(analyzed: Analy
 def test_the_table_of_records_has_the_types_of_columns(analyzed: Analyzed) -> None:
     table = analyzed.session.read.parquet(str(analyzed.analysis.tables.records)).schema
     shared = [name for name in table.names if name in RECORD_COLUMNS | BATCH_COLUMNS]
-    # The schema without nullability, which Spark's files do not keep.
+    # The schema without nullability, which Spark's files do not preserve.
     found = [table[name].dataType.simpleString() for name in shared]
     assert found == [one.dataType.simpleString() for one in from_arrow_schema(schema_of(shared))]
     assert len(shared) > len(RECORD_COLUMNS)
@@ -497,7 +497,7 @@ def test_facts_do_not_depend_on_how_spark_runs(analyzed: Analyzed, shown: Analys
 
 def _comparable(facts: Facts) -> dict[str, Any]:
     told = facts.to_json()
-    # The time of the analysis, and the fields that change when credentials are shown.
+    # The time of the analysis, and the fields that differ if credentials are shown.
     for name in ("made_at_us", "withheld_credentials", "failures"):
         del told[name]
     return {name: _sorted(value) for name, value in told.items()}

@@ -1,4 +1,4 @@
-"""An answer is a table, a CSV file and a part of the report. If an answer fails, tables remain."""
+"""An answer is a table, a CSV file and a part of the report. If one fails, the tables remain."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_an_answer_is_a_table_a_csv_and_a_part_of_the_facts(
     text = done.output.read("answers/talkers.csv").decode()
     head, *lines = csv.reader(io.StringIO(text, newline=""))
     assert head == [one.name for one in TALKERS.columns]
-    # A value that a spreadsheet would run gets an apostrophe in front.
+    # A value that a spreadsheet would execute is prefixed with an apostrophe.
     assert lines == [["tests", "2", str(sent["tests"])], [f"'{EVIL}", "1", str(sent[EVIL])]]
     assert text.endswith("\r\n")
     talkers, busy = done.facts.answers
@@ -129,7 +129,7 @@ def test_one_that_is_named_and_has_no_log_is_not_passed_over(
     ):
         assert f"Not answered: {lacks}" in result.output
     assert sorted(one.name for one in (out / "answers").glob("*.csv")) == ["latency.csv"]
-    # With "all", those answers are computed that the input allows.
+    # With "all", the answers that the input allows are computed.
     for asked in ("all", None):
         answers = ANSWERS if asked else LOG_ANSWERS
         assert {*find_unanswerable(answers, [], are_named=are_named(asked)).values()} == {None}
@@ -178,7 +178,8 @@ def test_answers_are_files_and_each_is_imported_when_it_is_asked_for() -> None:
 def test_answers_are_in_the_order_of_the_report() -> None:
     places = [one.place for one in ANSWERS]
     assert places == sorted({*places})
-    # Answers from traffic come first, then from logs, then from the state of internal topics.
+    # Answers from traffic come first, then those from logs, then those from the state of internal
+    # topics.
     of_logs, of_state = [one.of_logs for one in ANSWERS], [bool(one.asks) for one in ANSWERS]
     assert of_state == sorted(of_state)
     assert ANSWERS[of_logs.index(True) :] == (*LOG_ANSWERS, *STATE_ANSWERS)
@@ -228,7 +229,7 @@ def test_what_tasks_read_from_files_is_what_rows_say(
     rows = replace(opened, opened=None)
     for answer in choose_answers(["headers", "sizes"], ANSWERS_BY_NAME):
         assert ask(answer, opened).rows.equals(ask(answer, rows).rows)
-    # The files lack the frames that were left out later.
+    # The files do not contain the frames that were left out later.
     none = replace(opened, message=lambda _: None)
     assert ask(choose_answers(["sizes"], ANSWERS_BY_NAME)[0], none).rows[
         "measured"
@@ -277,7 +278,7 @@ def test_few_rows_are_sorted_here_as_spark_orders_them(
             answer, columns=entity, order=order, ask=lambda _: spark.createDataFrame(wide)
         )
         assert ask(whose, small).rows == ask(whose, tables).rows
-    # If there are more rows than a table has, the most important ones are kept.
+    # If there are more rows than fit in a table, the most important ones are kept.
     monkeypatch.setattr(results, "MOST_ROWS", 2)
     assert ask(answer, small).rows["name"].to_pylist() == ["z", "é"]
 

@@ -1,4 +1,4 @@
-"""Answers about headers, tagged fields and sizes equal counts that were made by hand."""
+"""Answers about headers, tagged fields and sizes equal counts made by hand."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ FIELDS_SENT: list[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]] = [
     (TWO, [], [{"tag": 5, "data": b"abc"}]),
 ]
 
-# Responses to these clients, whose frames otherwise do not matter.
+# Responses to these clients, whose frames are otherwise irrelevant.
 BROKER_TAGS = [("a", b"withheld"), ("b", b"\xff")]
 WHEN = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -135,7 +135,7 @@ def test_header_tags(answers: dict[str, DataFrame]) -> None:
         NEW[0],
         ["Fetch"],
     )
-    # One kind of software has two requests. Another kind has three without a tag.
+    # One kind of client software sent two requests. Another kind sent three without a tag.
     assert (one["messages"], one["message_share"]) == (2, 1)
     assert (one["values"], bytes(one["value"]), one["value_bytes"]) == (2, b"abc", 7)
     assert one["first_time"] == one["last_time"] == WHEN.replace(tzinfo=None)
@@ -174,10 +174,10 @@ def test_sizes(answers: dict[str, DataFrame]) -> None:
     beats, requests = found["HeartbeatResponse", 4], found["FetchRequest", 16]
     # Length 4, correlation id 4, tag count 1; throttle time 4, error code 2, tag count 1.
     assert (beats.messages, beats.measured, beats.sent_bytes, beats.clients) == (4, 4, 64, 2)
-    # 14 bytes without both tag counts; the draft has an optional field buffer in both places.
+    # 14 bytes without the two tag counts; the draft has an optional field buffer in both places.
     assert (beats.fixed_bytes, beats.flexible_bytes) == (4 * 14, 64)
     assert (beats.interleaved_bytes, beats.optional_buffers_bytes) == (64, 64)
-    # A code of 0 is left out, which saves 2 bytes. A code of 25 also needs a tag and a size.
+    # A code of 0 is omitted, which saves 2 bytes. A code of 25 also needs a tag and a size.
     assert (beats.error_tags_bytes, beats.error_share) == (3 * 14 + 18, 0.25)
     assert (beats.margin_bytes, beats.fixed_gain_share) == (0, 1)
     # "b" sent one message with an error, and therefore loses bytes.

@@ -1,4 +1,4 @@
-"""On a terminal, answers have lines that fit, and the same units as in the report."""
+"""On a terminal, the lines of answers fit, and answers use the same units as the report."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_no_line_is_longer_than_a_terminal(answer: Answer) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:
         output = printed(monkeypatch, [given(answer)])
     assert [line for line in output.splitlines() if len(line) > WIDTH] == []
-    # The subject of each row is shown, and columns for which there is no room are named.
+    # Each row's subject is shown, and columns for which there is no room are named.
     told = output.replace("\n", " ")
     for one in answer.shown_columns():
         assert one.heading in told

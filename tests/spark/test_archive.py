@@ -27,7 +27,7 @@ MADE = find_archive()
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Use a cache directory that is empty at first."""
+    """Use a cache directory that is initially empty."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     directory = tmp_path / "flexwire"
     directory.mkdir(mode=0o700)
@@ -95,7 +95,7 @@ def test_what_another_java_or_another_user_made_is_not_taken(
 
 
 def spark_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Copy the jars of a Spark, so that they can be changed."""
+    """Copy the jars of a Spark installation, so that they can be changed."""
     home = tmp_path / "spark"
     (home / "jars").mkdir(parents=True)
     for name in ("one.jar", "two.jar"):
@@ -107,7 +107,7 @@ def spark_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_was_made_for_jars_that_were_installed_anew_is_not_taken(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Java would silently map nothing of this archive, and start slowly each time.
+    # Java would silently map nothing from this archive, and would start slowly each time.
     jar = spark_home(tmp_path, monkeypatch) / "jars" / "one.jar"
     kept = keep(cache)
     assert find_archive() == kept
@@ -165,7 +165,7 @@ def test_what_one_java_leaves_another_one_maps(
     java = find_java() / "bin" / "java"
     base = java.resolve().parents[1] / "lib" / "server" / "classes.jsa"
     if not base.exists():
-        # Images from jlink have no such archive, but every archive extends Java's own.
+        # Images from jlink contain no such archive, but every archive extends Java's own.
         assert kept is None
         return
     assert kept is not None

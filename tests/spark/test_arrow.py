@@ -1,4 +1,4 @@
-"""Every message has a type that Spark accepts, and is sent in batches of bounded size."""
+"""Spark accepts the type of every message, and messages are sent in batches of bounded size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In captures where each client has its own kind of evidence, the audit finds exactly that kind."""
+"""In captures with one kind of evidence for each client, the audit finds exactly that kind."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def offers() -> dict[int, Versions]:
 
 
 class Client:
-    """One connection of a client, whose requests are answered unless the test says otherwise."""
+    """One client connection, whose requests are answered unless the test says otherwise."""
 
     def __init__(self, traffic: Traffic, client_id: str, port: int, host: str = "10.0.0.7") -> None:
         self._traffic = traffic
@@ -92,18 +92,18 @@ def _topic(message: str, struct: str, **values: Any) -> Any:
 def _write(traffic: Traffic) -> None:
     now = offers()
     fetched = _topic("FetchRequest", "FetchTopic", topic="orders")
-    # This client is not pinned: it negotiates, and sends versions that the broker has.
+    # This client is not pinned: it negotiates, and sends versions that the broker supports.
     modern = Client(traffic, "modern", 1000)
     modern.ask(now, 3, client_software_name="kafka-python", client_software_version="2.3.0")
     modern.send("Fetch", 13).send("Metadata", 9)
-    # This client is pinned and never asks. This client has the same software, but never names it.
+    # This client is pinned and never asks. This client uses the same software, but never names it.
     pinned = Client(traffic, "pinned", 1001)
     pinned.send("Metadata", 1).send("Fetch", 3, answered=False, topics=[fetched])
     pinned.send("OffsetFetch", 1, group_id="billing")
     # This client limits its versions itself.
     Client(traffic, "limited", 1002).ask(now).send("ListOffsets", 0, answered=False)
-    # The API is advertised from 0 but read from 3. The broker closes the connection without an
-    # answer.
+    # The API is advertised from version 0 but read only from version 3. The broker closes the
+    # connection without an answer.
     broken = Client(traffic, "broken", 1003).ask(now)
     broken.send("Produce", 2, answered=False)
     broken.closed()
@@ -111,8 +111,8 @@ def _write(traffic: Traffic) -> None:
     served = Client(traffic, "served", 1009).ask(now)
     served.send("Produce", 2, acks=1)
     served.closed()
-    # No broker has this version of ApiVersions. The broker answers in version 0 with an error, and
-    # the client asks again (KIP-511).
+    # No broker supports this version of ApiVersions. The broker answers in version 0 with an error,
+    # and the client asks again (KIP-511).
     future = Client(traffic, "future", 1004)
     future._correlation_id += 1
     future_request = request(made("ApiVersionsRequest"), 4, 1, client_id="future")
@@ -130,7 +130,7 @@ def _write(traffic: Traffic) -> None:
     older = Client(traffic, "rdkafka", 1006, "10.0.0.8")
     older.ask(now, 3, client_software_name="librdkafka", client_software_version="1.6.0")
     older.send("JoinGroup", 1, group_id="old-readers")
-    # Requests that brokers send, in clusters with ZooKeeper and today.
+    # Requests that brokers send, both in clusters with ZooKeeper and today.
     Client(traffic, "1", 1007, "10.0.0.1").ask(now).send("LeaderAndIsr", 4, answered=False)
     replica = Client(traffic, "broker-2-fetcher-0", 1008, "10.0.0.2").ask(now)
     replica.send("Fetch", 3, replica_id=2, answered=False)
@@ -237,7 +237,7 @@ def test_the_brokers_are_known_by_what_they_offer(audited: Audited) -> None:
 def test_who_is_at_the_newest_versions_is_counted_without_brokers(audited: Audited) -> None:
     share = next(one for one in audited.facts.audit.newest if one.release == "4.0.2")
     # Among three Fetch, two Metadata, two Produce, OffsetFetch, ListOffsets and JoinGroup requests,
-    # only Fetch 17 has the newest version.
+    # only Fetch 17 uses the newest version.
     assert (share.requests, share.requests_at_newest) == (10, 1)
     assert (share.clients, share.clients_at_newest) == (7, 1)
 
@@ -300,7 +300,7 @@ def test_traffic_is_told_from_the_tables_of_an_analysis(audited: Audited) -> Non
     assert _sums(chargeback(tables), "sent_bytes", "received_bytes") == [
         sizes["request"], sizes["response"],
     ]  # fmt: skip
-    # The broker's only error is that it lacks the version that "future" uses.
+    # The broker's only error is that it does not support the version that "future" uses.
     (error,) = errors(tables).collect()
     assert (error.client_id, error.error_name) == ("future", "UNSUPPORTED_VERSION")
 

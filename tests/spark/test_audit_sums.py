@@ -1,4 +1,4 @@
-"""The sums of an audit equal those from finished tables, however the rows are divided."""
+"""The sums of an audit equal those from finished tables, no matter how the rows are divided."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_connections_of_several_analyses_are_told_apart(captured: Captured) -> N
 
 
 def test_every_request_and_every_connection_counts_once(captured: Captured) -> None:
-    """The audit equals that of a loop over plain rows, which uses no groups."""
+    """The audit equals the result of a loop over plain rows, which uses no groups."""
     kafka, sent = sent_on_kafka(captured)
     requests: defaultdict[tuple[Any, ...], int] = defaultdict(int)
     owned: Counter[tuple[Any, ...]] = Counter()

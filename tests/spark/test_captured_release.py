@@ -1,5 +1,4 @@
-"""If a version has another layout in a release, bytes captured from that release are read in that
-layout."""
+"""If a release uses another layout for a version, bytes captured from it are read in that layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/spark-captures.md shows the real output of its blocks, and every option and kind of row."""
+"""docs/spark-captures.md shows the real output of its blocks, all options and all kinds of rows."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
-# Every process has a working directory with this name, but with different files.
+# Every process has a working directory with this name, but containing different files.
 UNSEEN = "/proc/self/cwd"
 SHAPE = EVERYTHING
 ANALYZED = "tests.spark.on_cluster:analyzed"
@@ -29,7 +29,7 @@ ANALYZED = "tests.spark.on_cluster:analyzed"
 
 @pytest.fixture(scope="module")
 def driver(standalone: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """Run a driver with another working directory and HOME than the workers."""
+    """Run a driver with a working directory and HOME different from those of the workers."""
     made = Driver(standalone.url, tmp_path_factory.mktemp("driver"), worker_memory="2g")
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""The cluster's gate and configurations are found in requests, by sums, tables and logs alike."""
+"""The cluster's gate and configurations are found in requests, whether by sums, tables or logs."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def write(traffic: Traffic) -> None:
     asks.described(TOPIC, "a", message_format_version=OWN, retention_ms=OWN)
     asks.described(TOPIC, "b", message_format_version=OWN, message_downconversion_enable=DEFAULT)
     asks.described(BROKER, "1", zookeeper_connect=OF_FILE, log_message_format_version=DEFAULT)
-    # Version 0 of the response does not say where a value was set.
+    # Version 0 of the response does not specify where a value was set.
     asks.described(BROKER, "2", 0, zookeeper_connect=OF_FILE)
     Client(traffic, "consumes", 7).send("ConsumerGroupHeartbeat", 0)
 

@@ -382,7 +382,7 @@ def test_a_file_appears_whole_from_another_file_system(
     monkeypatch.setattr(Path, "stat", stat)
     with (out / "deep" / "a").open("rb") as reader:
         OutputDirectory(str(out)).put(local, "deep/a")
-        # A reader that has opened the previous file continues to read that file.
+        # A reader that has opened the previous file keeps reading that file.
         assert reader.read() == b"old"
     assert not local.exists()
     assert tree(out) == {"deep": (0o40700, b""), "deep/a": (0o100600, b"12")}

@@ -1,4 +1,4 @@
-"""Small files of a table are joined: the same rows remain, and at most a third is written twice."""
+"""Small files of a table are merged: the same rows remain, and at most a third is written twice."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_at_most_a_third_of_all_bytes_is_written_again_and_the_smallest_first(
     assert tables["records"] == {True}
     new = sum(one.size for one in written if one.name.rpartition("/")[2] not in stay)
     assert 0 < new <= sum(sizes.values()) / 3
-    # At the sizes in between, only some of the runs are joined. At one size, all of them fit
+    # At the sizes in between, only some of the runs are merged. At one size, all of them fit
     # exactly.
     assert tables["frames"] | tables["day/2026"] == {False, True}
 

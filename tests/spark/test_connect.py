@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
 SHAPE = EVERYTHING
-# A process with a classic session cannot have another kind of session.
+# A process with a classic session cannot start a session of another kind.
 CLIENT = """
 import json, sys
 from pyspark.errors import PySparkAttributeError

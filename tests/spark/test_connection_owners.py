@@ -44,7 +44,7 @@ Row = tuple[int, str | None, tuple[str | None, str | None], int, int]
 
 
 def rows(told: list[Row]) -> pa.RecordBatch:
-    """Return rows of sent requests, with equal rows joined."""
+    """Return rows of sent requests, with equal rows merged."""
     every = [
         {
             "connection": f"c{connection}", "client_id": client_id,
@@ -95,7 +95,7 @@ def test_a_connection_has_one_owner_and_no_request_is_lost(told: list[Row]) -> N
 
 
 def sasl(traffic: Traffic, port: int, first: str | None, rest: str | None) -> None:
-    """Write a client that opens its connection with one client id and then uses another one."""
+    """Write a client that opens its connection with one client id and then uses another."""
     connection = traffic.connect(("10.0.0.7", port))
     opening = ((first, "ApiVersions", 0), (first, "SaslHandshake", 1))
     for number, (client_id, name, version) in enumerate((*opening, (rest, "Metadata", 1))):
@@ -174,7 +174,7 @@ def test_connections_over_all_clients_are_those_on_which_requests_were_sent(seed
     }
     conducts = of_sums(frames, connections).conducts
     assert sum(one.connections for one in conducts.values()) == len(kafka & sending)
-    # Some connections carry requests of several clients, and still count once.
+    # Some connections carry requests from several clients, but still count once.
     clients: defaultdict[str, set[str | None]] = defaultdict(set)
     for one in frames.to_pylist():
         if one["direction"] == "request" and one["api_key"] not in {None, *OPENING_APIS}:

@@ -192,7 +192,7 @@ def test_given_ports_say_what_is_kafka_but_not_that_other_protocols_are(
         "10.0.0.1:9092 was given as a broker; nothing on the connection reads as Kafka"
     )
     assert not noise.reads_as_kafka
-    # The bytes count as a failure with a reason, name no client, and may contain credentials.
+    # The bytes count as a failure with a reason, identify no client, and may contain credentials.
     (failed,) = [
         one for one in _rows(spark, given.tables.frames) if one.connection == noise.connection
     ]

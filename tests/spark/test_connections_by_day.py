@@ -73,7 +73,7 @@ def made(search: int) -> Told:
 
 
 def total(told: Told, groups: int, spark: SparkSession, **later: Any) -> list[Any]:
-    """Return the answer from daily sums. Each day's rows are in this many groups."""
+    """Return the answer from daily sums. Each day's rows are divided into this many groups."""
     sums = ANSWER.sums
     assert sums is not None
     found = pa.concat_tables(

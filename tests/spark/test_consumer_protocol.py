@@ -21,7 +21,7 @@ UNCONVERTED = CODES["GROUP_ID_NOT_FOUND"]
 
 
 class Groups:
-    """Add members that join groups, each on its own connection."""
+    """Add members that join groups, each on a connection of its own."""
 
     def __init__(self) -> None:
         self.told = Told()
@@ -41,7 +41,7 @@ class Groups:
             answer={"error_code": error_code},
         )  # fmt: skip
         name, version = software
-        # The row of the response also has the software of the connection.
+        # The response's row also contains the connection's client software.
         for frame in self.told.frames[-1 - is_answered :]:
             frame |= {"client_software_name": name, "client_software_version": version}
 
@@ -86,7 +86,7 @@ def test_each_group_has_the_verdict_of_what_its_members_sent(spark: SparkSession
     groups.join(
         "two", ("librdkafka", "2.12.0"), client_id="till", assignors=("range", "roundrobin")
     )
-    # The capture lacks this member's JoinGroup.
+    # The capture does not contain this member's JoinGroup.
     groups.sync("adopted", b"\0\1anything", kind="connect")
     groups.join("mixed")
     groups.join("mixed", RDKAFKA, client_id="till")

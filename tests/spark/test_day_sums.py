@@ -124,7 +124,7 @@ def late(directory: Path) -> Path:
 
 
 class Growing:
-    """An output that grows, and its answers, from sums and from rows."""
+    """An output that grows, and its answers from sums and from rows."""
 
     def __init__(self, spark: SparkSession, out: Path, form: str = "delta") -> None:
         self.spark, self.out, self.form = spark, out, form
@@ -138,7 +138,7 @@ class Growing:
     ) -> dict[str, list[str]]:
         """Compare each answer from sums with the answer from rows. Return the answers.
 
-        ``names`` are the answers, all of them by default. Spark needs a second or two for each.
+        ``names`` lists the answers (default: all). Spark needs a second or two for each answer.
         """
         found: dict[str, list[str]] = {}
         output = output_of(self.out)
@@ -159,7 +159,7 @@ class Growing:
         return found
 
     def kept(self) -> dict[str, set[str]]:
-        """Return the existing files of sums, by answer."""
+        """Return the existing sums files, by answer."""
         files = self.out.glob("sums/*/*.parquet")
         kept: dict[str, set[str]] = {}
         for file in files:
@@ -207,7 +207,8 @@ def test_sums_say_what_the_rows_say_after_each_change(
     growing.append(files[2])
     growing.append(files[3])
     before = growing.kept()
-    # Both forms of tables are read alike, so all answers are compared for one of them.
+    # Both forms of tables are read in the same way, so all answers are compared for only one of
+    # them.
     names = {one.name for one in SUMMED} if form == "delta" else FEW
     told_before = growing.check(names=names)
     # Each day has rows, and so does each answer.
@@ -229,7 +230,7 @@ def test_sums_say_what_the_rows_say_after_each_change(
 
 
 def changed_by_upkeep(growing: Growing, run: str, told_before: dict[str, list[str]]) -> None:
-    """Analyses are removed, joined, and replaced."""
+    """Analyses are removed, merged, and replaced."""
     out = OutputDirectory(str(growing.out))
     kept = growing.kept()
     told_before = {name: told_before[name] for name in FEW}
@@ -291,7 +292,7 @@ def test_whoever_may_only_read_gets_the_same_answers(
     growing = Growing(spark, tmp_path / "out")
     growing.append(files[0])
     growing.append(files[1])
-    # A file has the name that the directory should have.
+    # A file occupies the name that the directory should have.
     (growing.out / "sums").write_bytes(b"")
     assert all(growing.check(names=FEW).values())
 

@@ -1,7 +1,7 @@
 """For random captures across midnights, sums equal the rows, whatever happened to the tables.
 
 Files are appended in order, and late files are appended between them. Analyses are removed, files
-of tables are joined, and days are deleted.
+of tables are merged, and days are deleted.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class RandomTraffic:
 
 
 class Operations:
-    """Draw what happens to tables that grow, in a random order."""
+    """Draw, in a random order, what happens to tables that grow."""
 
     def __init__(self, growing: Growing, seed: int, directory: Path) -> None:
         self.growing = growing

@@ -172,8 +172,8 @@ def test_files_that_are_in_already_are_left_out_beside_new_ones(out: OutputDirec
     assert [entry.files for entry in DeltaLedger(out).entries()] == [
         [fingerprint(source)] for source in sources("one", "two", "three")
     ]
-    # If earlier analyses together have added all files, nothing is left to do. The latest analysis
-    # has the report.
+    # If earlier analyses together have added all files, nothing is left to do. The report is in the
+    # latest analysis.
     for names, latest in (["one", "two"], 1), (["one"], 0), (["one", "two", "three"], 2):
         with delta_staging(out, sources(*names), digest_of, append=True) as writing:
             assert writing.known_run == entries[latest].analysis
@@ -309,7 +309,8 @@ def test_one_that_is_killed_before_the_ledger_is_not_in(
         assert plain(anywhere, name) == exact(anywhere, name) == ["one", "two"]
     if anywhere.path is None:
         return
-    # The files of "two" are also removed after they have been in no table for a whole analysis.
+    # The files of "two" are also removed after they have not been in any table for a whole
+    # analysis.
     assert not analyze(anywhere, "two")
     runs = {one.analysis for one in output(anywhere.url).entries}
     there = {one.name.split("/")[2] for one in anywhere.entries("tables/frames/analysis=")}
@@ -490,7 +491,7 @@ def test_what_a_store_refuses_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_tasks_need_no_deltalake() -> None:
-    """The pickled objects for tasks name only modules that executors have."""
+    """The pickled objects for tasks refer only to modules that executors have."""
     program = (
         "import sys; import flexwire.spark.delta.layout, flexwire.spark.delta.layout; "
         "assert not {'deltalake', 'pyspark'} & set(sys.modules)"

@@ -67,7 +67,7 @@ def add(
 @pytest.mark.long
 @pytest.mark.slow
 def test_an_analysis_goes_on_with_the_offsets_after_what_is_in(anywhere: OutputDirectory) -> None:
-    # The output of an earlier release has neither offsets nor names of files.
+    # The output of an earlier release contains neither offsets nor file names.
     older = pa.schema([*ledger.COLUMNS][:-3])
     before = asdict(new_entry("before", IN, "digest", {}))
     place = anywhere.child("ledger")

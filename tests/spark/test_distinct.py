@@ -1,4 +1,4 @@
-"""Sketches of parts combine to the sketch of all rows, and estimates are close to the truth."""
+"""Sketches of parts combine into the sketch of all rows, and estimates are close to the truth."""
 
 from __future__ import annotations
 

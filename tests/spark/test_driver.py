@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-# A task writes 62 files; an object for each file would mean 30,000 objects.
+# A task writes 62 files; with an object for each file, there would be 30,000 objects.
 MOST_OF_A_TASK = 6_000
 
 

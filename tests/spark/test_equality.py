@@ -150,7 +150,7 @@ def test_a_column_that_may_differ_is_left_out(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Divide every capture into many ranges, each read in many chunks."""
+    """Divide every capture into many ranges, each of which is read in many chunks."""
     monkeypatch.setattr("flexwire.spark.analyze.range_bytes_for", lambda *_: 45_000)
     monkeypatch.setattr("flexwire.spark.capture_job.LEAST_BYTES", 0)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.LEAST_PARTS", 2)
@@ -160,7 +160,7 @@ def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ranges_of(out: Path) -> int:
-    """Return the number of ranges in the table of frames, by the names of its files."""
+    """Return the number of ranges in the table of frames, according to the names of its files."""
     names = [one.name for one in (out / "tables" / "frames").glob("*.parquet")]
     return max(int(name.split("-")[-2]) for name in names) + 1
 

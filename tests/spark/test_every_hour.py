@@ -1,4 +1,4 @@
-"""If the same directory is analyzed every hour, each run adds only new files and reports this."""
+"""If the same directory is analyzed every hour, each run adds only the new files, and says so."""
 
 from __future__ import annotations
 

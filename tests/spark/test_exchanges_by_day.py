@@ -84,7 +84,7 @@ def drawn(search: int) -> Told:
 
 
 def summed(name: str, told: Told, groups: int, spark: SparkSession) -> DataFrame:
-    """Return the daily sums. Each day's rows are in this many groups."""
+    """Return the daily sums. Each day's rows are divided into this many groups."""
     sums = ANSWERS_BY_NAME[name].sums
     assert sums is not None
     schema = spark_schema(sums.columns)

@@ -1,4 +1,4 @@
-"""The tables in an output are found by name in a Spark catalog."""
+"""The tables in an output can be found by name in a Spark catalog."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FILES = replace(CLEAN, files=2)
 
 @pytest.fixture
 def database(spark: SparkSession) -> Iterator[SparkSession]:
-    """Yield the session, whose catalog does not have the database before and after the test."""
+    """Yield the session, whose catalog does not contain the database before or after the test."""
     spark.sql(f"DROP DATABASE IF EXISTS {PLACE} CASCADE")
     yield spark
     spark.sql(f"DROP DATABASE IF EXISTS {PLACE} CASCADE")
@@ -67,7 +67,7 @@ def test_an_analysis_registers_the_tables_that_it_wrote(
         theirs = database.table(f"{PLACE}.{name}").toArrow()
         assert theirs.column_names == ours.column_names
         assert sorted(map(repr, theirs.to_pylist())) == sorted(map(repr, ours.to_pylist()))
-    # The next analysis has the same names, also for a session that has read the previous one.
+    # The next analysis uses the same names, even for a session that has read the previous one.
     other = write_capture(tmp_path / "others", 6, replace(FILES, files=1))
     analyze(other, out, spark=database, register=PLACE)
     frames = output_of(out).table("frames").num_rows

@@ -58,7 +58,7 @@ class Written:
 
 
 def _made(of: Any, value: Value) -> Any:
-    """Make a message from plain values. Nested structures become the class that their list needs."""
+    """Make a message from plain values; nested structures get the class that their list needs."""
     nested = {
         "members": "MemberMetadata",
         "assigned_partitions": "TopicPartitions",

@@ -1,4 +1,4 @@
-"""If a release uses another layout for a version, bytes captured from it are read in that layout."""
+"""If a release has its own layout of a version, bytes captured from it are read in that layout."""
 
 from __future__ import annotations
 

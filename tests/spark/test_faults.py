@@ -40,7 +40,7 @@ def driver(standalone: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """Yield a driver without a cluster that still retries a task."""
+    """Yield a driver that retries tasks even without a cluster."""
     made = Driver("local[2,4]", tmp_path_factory.mktemp("alone"))
     yield made
     made.close()
@@ -82,7 +82,7 @@ def assert_counted_once(driver: Driver, tmp_path: Path, flags: Path, fault: str)
     assert attempts(flags, failing) > 1
     assert (flags / "beside").exists() is (fault == "slow")
     assert found(out) == names(COUNT)
-    # The bytes are the same as without failures, and there are no other files.
+    # The bytes are the same as without failures, and there are no additional files.
     same = tmp_path / "same"
     driver.ask(FAULTY, str(same), str(flags), COUNT, fault)
     whole = {name: data for name, data in tree(out).items() if name in names(COUNT)}

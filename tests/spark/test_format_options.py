@@ -1,4 +1,4 @@
-"""A format's options accept only valid values, and a format's filters lose no row."""
+"""A format's options accept only valid values, and its filters lose no rows."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_the_column_of_corrupt_records_may_have_another_name() -> None:
         options = KafkaLogOptions.parse({**given, **more})
         assert options.schema().names[-1] == "damage"
         assert "_corrupt_record" not in options.columns
-    # The name has no meaning without a column for record headers.
+    # Without a column for record headers, the name has no meaning.
     without = KafkaLogOptions.parse({**PATH, "columnNameOfCorruptRecord": "damage"})
     assert "damage" not in without.schema().names
 
@@ -235,7 +235,7 @@ def test_what_a_batch_may_inflate_to_is_an_option_of_both_formats_and_of_functio
     assert KafkaLogOptions.parse({**PATH, **given}).inflation == expected
     assert CaptureOptions.parse({**PATH, **given}).request.inflation == expected
     assert read_options(given, *OF_INFLATION).inflation == expected
-    # If the option sets no ratio, batches are not limited by a ratio.
+    # If the option does not set a ratio, batches are not limited by a ratio.
     assert KafkaLogOptions.parse(PATH).inflation == Inflation()
     assert read_options({}, *OF_INFLATION).inflation.ratio is None
 
@@ -268,7 +268,7 @@ def test_a_topic_that_is_not_there_is_told_and_one_without_such_records_is_not(
 
 
 def made_filters(chance: random.Random) -> list[tuple[Any, Callable[[dict[str, Any]], bool]]]:
-    """Return some filters, each with its Python test."""
+    """Return some filters, each with an equivalent test in Python."""
     from pyspark.sql import datasource  # noqa: PLC0415 - 4.0 has no filters
 
     when = datetime(2023, 11, 14, tzinfo=UTC)

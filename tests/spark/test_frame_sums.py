@@ -1,4 +1,4 @@
-"""The sums of frames and connections equal the reference's facts, however the rows are divided."""
+"""Sums of frames and connections equal the reference's facts, no matter how rows are divided."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ START_US = 1_700_000_000_000_000
 
 @dataclass(frozen=True)
 class Captured:
-    """The rows of a capture's tables. ``packets`` are the rows of the table of packets."""
+    """The rows of a capture's tables. ``packets`` contains the rows of the table of packets."""
 
     frames: pa.RecordBatch
     connections: pa.RecordBatch
@@ -85,7 +85,7 @@ def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def rows_of(columns: dict[str, list[Any]]) -> pa.RecordBatch:
-    """Return rows of the table of frames. Missing columns have the values of a plain request."""
+    """Return rows of the table of frames. Missing columns take the values of a plain request."""
     count = len(next(iter(columns.values())))
     plain: dict[str, list[Any]] = {
         "time": [START_US] * count,
@@ -146,7 +146,7 @@ def in_order(values: Iterable[Any]) -> list[Any]:
 
 
 def told(sums: FrameSums, captured: Captured) -> dict[str, Any]:
-    """Return all facts of frames, and sort facts without a fixed order."""
+    """Return all facts about frames; sort those without a fixed order."""
     return {
         "totals": sums.totals(skipped_packets=captured.skipped()),
         "withheld": sums.withheld_credentials(),
@@ -342,7 +342,7 @@ def test_the_earliest_failures_are_kept_where_all_are_at_once_too() -> None:
     rows = failed(count, time=times, bytes=[bytes([one % 256]) * 100 for one in range(count)])
     whole = summed(FrameSums(WIDTH_US), rows).failures.earliest()
     assert [one.time_us for one in whole] == sorted(times)[:SHOWN_FAILURES]
-    # At equal times, the order of connection, direction and place decides which frame is first.
+    # At equal times, connection, direction and place, in this order, decide which frame is first.
     places = [place for place, time in enumerate(times) if time == START_US][:SHOWN_FAILURES]
     assert [one.sample_hex for one in whole] == [f"{one % 256:02x}" * 64 for one in places]
     for seed in range(10):

@@ -25,7 +25,7 @@ TOPIC_ID = "b" * 21 + "A"
 
 
 class Group:
-    """A classic group whose members are letters. Each member has its own host."""
+    """A classic group whose members are named by letters. Each member runs on its own host."""
 
     def __init__(self, told: Told, name: str) -> None:
         self._told = told
@@ -79,7 +79,7 @@ def _classic(told: Told) -> None:
     group.beat("a", 1, REBALANCE_IN_PROGRESS)
     group.join("b", 2, "ab", asked_id="")
     group.join("a", 2, "ab")
-    # 3: the leader joins without being told, and says why.
+    # 3: the leader joins without being told to, and says why.
     group.join("a", 3, "ab", reason="topics changed")
     group.join("b", 3, "ab")
     # 4: the other member has a different subscription.
@@ -151,7 +151,7 @@ def _commits(told: Told) -> None:
     fetch("10.2.0.1:2", 20_000, 150, topic_id=TOPIC_ID)
     commit("10.2.0.1:1", 30_000, 110)
     fetch("10.2.0.1:2", 40_000, 200, topic="orders")
-    # These are a fetch that failed, and a fetch from another host.
+    # One fetch failed, and another came from a different host.
     fetch("10.2.0.1:2", 42_000, -1, topic="orders")
     fetch("10.2.0.2:2", 44_000, 999, topic="orders")
     commit("10.2.0.1:1", 50_000, 195)

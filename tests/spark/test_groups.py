@@ -1,4 +1,4 @@
-"""Columns converted to numbers are equivalent to the columns, and so are counts by them."""
+"""Columns converted to numbers are equivalent to the originals, and so are counts by them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from flexwire.measures.groups import coded, numbered
 TEXTS = st.sampled_from(["", "a", "b", "ab", "ba", "größe", None])
 
 
-# The first array imports pandas.
+# Creating the first array imports pandas.
 @given(st.lists(TEXTS), st.integers(0, 3), st.integers(0, 3))
 @example(["a", "a", "a"], 0, 0)
 @example(["a", "aa", ""], 0, 0)

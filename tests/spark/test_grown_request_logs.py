@@ -1,4 +1,4 @@
-"""Request logs that are added hour by hour have the rows and the answers of one analysis."""
+"""Request logs that are added hour by hour result in the rows and answers of a single analysis."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.spark
 
 OF_TRAFFIC = [one for one in ANSWERS if not one.asks and not one.of_logs]
 FEW = {"chargeback", "latency", "connections", "topic_readers"}
-"""Answers that `make test` asks. `make long` asks all."""
+"""The answers that `make test` computes. `make long` computes all."""
 TABLES = ("frames", "connections")
 OF_GROWN = {ANALYSIS, BEGAN_IN, "answered_indexes"}
 DATE = re.compile(rb"\d{4}-\d\d-\d\d")
@@ -47,7 +47,7 @@ INSTANCE = "AAAAAAAAAAAAAAAAAAAABw"
 
 
 def once() -> Iterator[bytes]:
-    """Yield lines of connections whose clients send ids, software and principals at times."""
+    """Yield lines of connections whose clients sometimes send ids, software and principals."""
     for connection in range(4):
         for number in range(12):
             sent = number == 3
@@ -82,7 +82,7 @@ def in_order(lines: Sequence[bytes]) -> list[bytes]:
 
 
 def brokers(root: Path) -> list[LoggingBroker]:
-    """Return two brokers, one of which refuses requests and reports them in its other log."""
+    """Return two brokers, one of which refuses requests and reports them in its server log."""
     mixed, source = [*real_lines("4.4.0")], random.Random(1)
     for text in once():
         mixed.insert(source.randrange(len(mixed)), text)
@@ -99,7 +99,7 @@ def brokers(root: Path) -> list[LoggingBroker]:
 def cut_and_analyze(
     spark: SparkSession, root: Path, source: random.Random, cuts: int, form: str = "delta"
 ) -> list[Analysis]:
-    """Analyze growing logs into ``out`` after each cut, and at the end all of them into ``alone``.
+    """Analyze growing logs into ``out`` after each cut, and finally all of them into ``alone``.
 
     The brokers' request logs end before their server logs report the refused requests.
     """
@@ -130,7 +130,7 @@ class Grown:
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Grown:
     root = tmp_path_factory.mktemp("grown-logs")
     with pytest.MonkeyPatch.context() as patch:
-        # Several tasks read a file.
+        # Each file is read by several tasks.
         patch.setattr(request_log_job, "LEAST_TASK", 30_000)
         done = cut_and_analyze(spark, root, random.Random(3), 2)
     whole, grown = (open_tables(spark, root / name) for name in ("alone", "out"))
@@ -143,7 +143,7 @@ def rows_of(table: Any) -> list[str]:
 
 
 def without_names(text: str) -> str:
-    """Return text without the names and numbers of files, whose order differs."""
+    """Return text without file names and numbers, whose order differs."""
     text = re.sub(r"(frame_index'?[:=,] ?)\d+", r"\1", text)
     return re.sub(r"(kafka-request|server)\.log[.\d]*(\.gz)?", "log", text)
 

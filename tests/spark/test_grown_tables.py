@@ -1,4 +1,4 @@
-"""Answers over growing tables: several analyses have the same result as one, except at a cut."""
+"""Answers about growing tables: several analyses give the same result as one, except at a cut."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Asked:
 
 
 def capture(directory: Path, part: int) -> Path:
-    """Write whole connections: the same ends, frame numbers and correlation ids each time.
+    """Write whole connections, with the same ends, frame numbers and correlation ids each time.
 
     A frame in one analysis could therefore be confused with a frame in another.
     """
@@ -108,7 +108,7 @@ def capture(directory: Path, part: int) -> Path:
     traffic.exchange(other, push, made("PushTelemetryResponse"), 0, 3)
     consumed(traffic, other)
     if part == 0:
-        # No other analysis gets the name of the topic.
+        # No other analysis learns the name of the topic.
         topic = nested(
             "MetadataResponse", "MetadataResponseTopic", name="orders", topic_id=TOPIC_ID
         )
@@ -170,7 +170,7 @@ def consumed(traffic: Traffic, connection: Any) -> None:
     traffic.send(connection, "request", request(asked, 15, 5))
     traffic.now_us += 9_000
     traffic.send(connection, "response", response(empty, 15, 5))
-    # A client that names a topic sends a version that Kafka 4.0 does not read.
+    # A client that names a topic uses a version that Kafka 4.0 does not read.
     old = nested("FetchRequest", "FetchTopic", topic="orders", partitions=[])
     traffic.exchange(connection, made("FetchRequest", topics=[old]), made("FetchResponse"), 3, 8)
     commits = fetched(COMMITS, topic="__consumer_offsets")
@@ -195,7 +195,7 @@ def logs(directory: Path, topic: str) -> Path:
 
 
 def going_on(root: Path) -> list[Path]:
-    """Write the three files of a capture whose connection continues in each next file."""
+    """Write three files of a capture whose connection continues from each file to the next."""
     traffic = Traffic(root / "capture")
     connection = traffic.connect(("10.0.0.11", 50000))
     silent = traffic.connect(("10.0.0.8", 1))
@@ -250,7 +250,8 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Gro
     return Grown(Asked(open_tables(spark, alone)), Asked(open_tables(spark, out)), out, alone)
 
 
-# These join requests with responses, messages, records and connections, or count boundaries.
+# These answers join requests with responses, messages, records and connections, or count
+# boundaries.
 JOINING = {
     *("boundaries", "chargeback", "connections", "groups", "topic_readers"),
 }

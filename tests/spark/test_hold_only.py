@@ -1,4 +1,4 @@
-"""Files show whether columns have only one value, also inside lists."""
+"""Files show whether columns contain only one value, even inside lists."""
 
 from __future__ import annotations
 

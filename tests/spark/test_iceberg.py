@@ -162,7 +162,7 @@ def test_no_type_of_any_message_is_lost_in_iceberg() -> None:
         theirs = pa.struct([*schema.as_arrow()])
         assert as_declared(theirs, declared) == declared
         are_small += "int16" in str(declared)
-        # An additional column in a table from another release keeps Iceberg's type.
+        # In a table from another release, an additional column keeps Iceberg's type.
         assert pa.types.is_int32(as_declared(pa.int32(), None))
     assert are_small > 100
 
@@ -255,7 +255,7 @@ def ended(
 COMMITS = len(GROWN) + 1
 """The commits of a second analysis: the ledger, and tables with new rows."""
 KILLED_AFTER = [0, *in_make_long(*range(1, COMMITS - 1)), COMMITS - 1]
-"""How many commits come before one that fails: `make test` tries the first and the last."""
+"""The number of commits before one that fails: `make test` tries the first and the last."""
 
 
 @pytest.mark.slow
@@ -278,7 +278,7 @@ def test_one_that_is_killed_at_a_commit_is_in_whole_or_not(
     assert analyze(out, "two") is not is_in
     for name in ("frames", MESSAGE):
         assert plain(out, name) == exact(out, name) == ["one", "two"]
-    # The files of "two" are also removed after they have been in no table for a whole analysis.
+    # The files of "two" are also removed once they have been in no table for a whole analysis.
     assert not analyze(out, "two")
     runs = {one.analysis for one in output(out.url).entries}
     there = {one.name.split("/")[2] for one in out.entries("tables/frames/analysis=")}
@@ -493,7 +493,7 @@ def test_old_days_are_taken_out_and_connections_that_go_on_stay(out: OutputDirec
     retire(out, groups)
     assert plain(out) == exact(out) == ["kept"]
     assert [*to_retire(out, first)] == []
-    # The added analyses are known although their rows are gone.
+    # The added analyses are known, although their rows are gone.
     assert not analyze(out, "old")
 
 
@@ -572,7 +572,7 @@ def test_the_commands_of_upkeep_work_on_iceberg_tables(out: OutputDirectory) -> 
 @pytest.mark.long
 @pytest.mark.slow
 def test_tasks_need_no_pyiceberg() -> None:
-    """Pickled objects for tasks name only what executors have, and do not need Delta."""
+    """Pickled objects for tasks refer only to what executors have, and do not need Delta."""
     layout_alone = (
         "import sys; import flexwire.spark.delta.layout; "
         "assert not {'deltalake', 'pyiceberg', 'pyspark'} & set(sys.modules)"

@@ -1,4 +1,4 @@
-"""Iceberg's Java code on Spark reads what analyses wrote, and flexwire reads what Spark joined."""
+"""Iceberg's Java code on Spark reads what analyses wrote, and flexwire reads what Spark merged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.kafka]
 
 RUNTIMES = {"4.0": "1.11.0", "4.1": "1.12.0"}
-"""The newest release of Iceberg with a runtime for a version of Spark."""
+"""The newest Iceberg release with a runtime for a given Spark version."""
 SQLITE = "org.xerial:sqlite-jdbc:3.50.3.0"
 SPARK = ".".join(pyspark.__version__.split(".")[:2])
 NONE = "Iceberg's runtime exists for Spark 4.0 and 4.1; `make pyspark-versions` runs an older one"

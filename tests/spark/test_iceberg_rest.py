@@ -53,7 +53,8 @@ def test_tables_grow_in_a_rest_catalog(
     assert RestHandler.lost == []
     assert not analyze(out, "one", where=lake)
     for name in ("frames", MESSAGE):
-        # Only the path is passed. The output names the catalog, and the environment has the token.
+        # Only the path is passed. The output names the catalog, and the environment contains the
+        # token.
         assert plain(out, name) == exact(out, name) == ["one", "two"]
     kept = json.loads(out.read("catalog/catalog.json"))
     assert kept["properties"] == {"type": "rest", "uri": address}

@@ -1,4 +1,4 @@
-"""An analysis inflates no more than its limit, and reports what it left out."""
+"""An analysis decompresses no more than its limit, and reports what it left out."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_batches_beyond_bounds_are_left_out_as_by_the_reference_and_counted(
     done = analyze([capture], tmp_path / "out", spark=spark, record_bytes=True, **BOUNDS)
     tables = tables_of(tmp_path / "out")
     assert tables.pop("audit")
-    # Together the batches exceed the limit, so each is bounded.
+    # Together, the batches exceed the limit, so each of them is bounded.
     expected = reference_tables(sorted(capture.iterdir()), inflation=Inflation(**BOUNDS).held())
     assert_equal_tables(in_one_order(tables), in_one_order(expected))
     facts = reference_facts.facts(expected)
@@ -115,7 +115,7 @@ def test_every_range_has_an_allowance_of_its_own(
 def test_a_log_of_bombs_is_damage_that_is_counted(spark: SparkSession, tmp_path: Path) -> None:
     segment = MadeSegment(0)
     segment.add(plain(0, 3))
-    # A batch separates the two bombs, or they would count as one place.
+    # A batch separates the two bombs; otherwise they would count as one place.
     for at in range(BOMBS):
         segment.data += bomb(RECORDS)
         segment.add(plain(3 + 3 * at, 3))

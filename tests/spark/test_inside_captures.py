@@ -1,4 +1,4 @@
-"""The content of messages is decoded, including records of internal topics with names and types."""
+"""Message content is decoded, including records of internal topics, with names and types."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-# Two pushes are readable, in two compression types. One push is not metrics, and one push has an
-# unknown type.
+# Two pushes are readable, in two compression types. One push does not contain metrics, and one has
+# an unknown compression type.
 PUSHED = [(pushed(), 0), (gzip.compress(pushed()), 1), (b"\xff\xff", 0), (b"", 9)]
 METADATA = real_records(InternalTopic.METADATA)[:40]
 COMMITS = real_records(InternalTopic.CONSUMER_OFFSETS)[:40]

@@ -19,7 +19,7 @@ JavaMaker = Callable[..., Path]
 
 @pytest.fixture(autouse=True)
 def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the test's Java the only one on this machine."""
+    """Make the test's Java the only one that is found on this machine."""
     (tmp_path / "path").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -30,7 +30,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def make_java(tmp_path: Path) -> JavaMaker:
-    """Make a home whose java reports the given version, like a JDK or a jlink image."""
+    """Make a home directory whose java reports the given version, like a JDK or a jlink image."""
 
     def make(version: str, *, name: str = "", has_vector: bool = True) -> Path:
         home = tmp_path / (name or f"java {version}")

@@ -1,4 +1,4 @@
-"""``spark.read.format("kafka-capture")`` has its options, its tasks, and correct results."""
+"""``spark.read.format("kafka-capture")``: its options, its tasks, and its results."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def options(path: Path | str, **given: str) -> CaptureOptions:
 
 
 def rows_of(path: Path | str, **given: str) -> list[dict[str, Any]]:
-    """Return the results of tasks, run as in Spark but without Spark."""
+    """Return the results of tasks that run as in Spark, but without Spark."""
     return rows_asked(options(path, **given))
 
 
@@ -233,7 +233,7 @@ def test_a_schema_chooses_columns_in_its_order(capture: Path) -> None:
 
 
 def carried(tasks: Sequence[Any]) -> list[int]:
-    """Return the bytes sent with each task. A task that reads the whole capture has none."""
+    """Return the bytes sent with each task: none for a task that reads the whole capture."""
     return [sum(map(len, one.states.values())) for one in tasks if isinstance(one, RangeTask)]
 
 
@@ -294,7 +294,7 @@ def test_a_survey_that_begins_anew_keeps_nothing_of_before() -> None:
     assert [decompress(found[one][range_start_name(one)]) for one in (1, 2)] == [b"after"] * 2
 
 
-@pytest.mark.cluster  # making its classes and packing all its specs takes seconds
+@pytest.mark.cluster  # creating its classes and packing all its specs takes seconds
 def test_messages_of_a_catalog_of_one_s_own_are_decoded_and_only_where_it_is_named(
     tmp_path: Path,
 ) -> None:
@@ -330,7 +330,7 @@ def test_messages_of_a_catalog_of_one_s_own_are_decoded_and_only_where_it_is_nam
 
 
 class Limit:
-    """A replacement for the limits on a batch, which PySpark has from 4.2 on."""
+    """A replacement for the limits on a batch, which PySpark supports from 4.2 on."""
 
     def __init__(self, most: int | None = None) -> None:
         self.most = most

@@ -35,14 +35,14 @@ pytestmark = pytest.mark.spark
 HOSTS = 3
 VERSION = 12  # of Metadata
 FARE = (("request", FIN | ACK), ("response", FIN | ACK), ("request", ACK))
-# Which connections have TLS, and their ports. The last connections reuse the ports of other
+# Which connections use TLS, and their ports. The last connections reuse the ports of other
 # connections.
 KINDS = ["plain", "tls", "tls", "unknown", "plain", "tls", "unknown", "tls", "plain", "tls"]
 PORTS = [*range(50_000, 50_008), 50_001, 50_004]
 
 
 def exchanges(number: int) -> list[Flight]:
-    """Return Metadata for topics with long names, so that each response takes several packets."""
+    """Return Metadata for topics with long names, so that each response spans several packets."""
     chosen = random.Random(number)
     sent: list[Flight] = []
     for at in range(25):

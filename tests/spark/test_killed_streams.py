@@ -2,8 +2,8 @@
 
 A killed driver leaves the disk as it was at the moment of the kill. The test therefore copies the
 disk at three moments in a query: when a batch is planned (`offsets`), when it is also in the table
-(`output`), and when it is committed (`committed`). Another query continues from each copy after the
-input has grown.
+(`output`), and when it is committed (`committed`). From each copy, another query continues after
+the input has grown.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Query:
 
 
 def told(rows: list[dict[str, Any]]) -> list[str]:
-    """Return rows without their times, whose zone differs if they come from a Delta table."""
+    """Return rows without their times, because the zone differs in rows from a Delta table."""
     plain_rows = [{k: v for k, v in row.items() if k != "timestamp"} for row in rows]
     return sorted(json.dumps(row, default=str, sort_keys=True) for row in plain_rows)
 

@@ -1,4 +1,4 @@
-"""If some frames have many megabytes, memory use remains limited, and failures are reported."""
+"""If some frames take many megabytes, memory use remains bounded, and failures are reported."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_java_without_memory_is_told_with_the_remedy(tmp_path: Path) -> None:
     assert "--memory 1024m" in line
 
 
-# Java ends after it has received a request and before it answers.
+# Java ends after it has received a request, but before it answers.
 _KILLED = f"""
 {_SAID}
 import logging, signal

@@ -64,7 +64,7 @@ def connect(told: Told, seed: int) -> None:
 
 
 def in_groups(told: Told, groups: int) -> list[Told]:
-    """Return the rows of all days. Each day's rows are in this many groups."""
+    """Return the rows of all days. Each day's rows are divided into this many groups."""
     found = [Told() for _ in range(groups)]
     for row in told.frames:
         found[row["time"] // DAY_US % groups].frames.append(row)
@@ -83,7 +83,7 @@ def test_the_sums_of_days_say_what_all_rows_say(spark: SparkSession, groups: int
             connect(told, search * CONNECTIONS + number)
         with set_for_answers(spark, is_small=True):
             summed = check(told, groups, spark)
-        # Most requests are resolved on their day, and each kind of kept entry occurs.
+        # Most requests are resolved on the same day, and each kind of kept entry occurs.
         kept = [row["kept"] for row in summed if row["kept"] is not None]
         assert any(row["frame_index"] is None for row in kept)
         assert any(row["throttle_us"] is not None for row in kept)

@@ -1,4 +1,4 @@
-"""A run gives way if another run holds the lease of an output, and nothing depends on the lease."""
+"""A run gives way if another run holds an output's lease, but nothing depends on the lease."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def names(out: OutputDirectory) -> list[str]:
 
 
 def age(out: Store, seconds: float) -> None:
-    """Make all leases and probes older, by the store's clock."""
+    """Make all leases and probes older, according to the store's clock."""
     for path in (out.root / "_lease").iterdir():
         when = path.stat().st_mtime - seconds
         os.utime(path, (when, when))
@@ -223,7 +223,7 @@ GARBAGE = {
 
 @dataclass(frozen=True)
 class Bounded(Store):
-    """A store from which no large object is read."""
+    """A store that fails if a large object is read from it."""
 
     def __init__(self, url: Path) -> None:
         super().__init__(url)

@@ -1,4 +1,4 @@
-"""Bodies that violate their spec but that Kafka's Java code accepts are read, with a remark."""
+"""Bodies that violate their spec, but that Kafka's Java code accepts, are read with a remark."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_the_finding_names_message_version_client_and_reason(analysis: Analysis)
         "SaslAuthenticateRequest",
     ]  # fmt: skip
     scram = uses["AlterUserScramCredentialsRequest"]
-    # Findings that differ only in their figures are one finding.
+    # Findings that differ only in their figures count as one finding.
     assert (scram.version, scram.frames, scram.client.client_id) == (0, 2, "tests")
     assert scram.reason.endswith("the message ends here but … bytes follow")
     assert uses["ProduceResponse"].client.client_id == "tests"

@@ -115,7 +115,8 @@ def test_storage_is_what_was_written(spark: SparkSession, done: Analysis) -> Non
     assert (row["tombstones"], row["keyed_records"]) == (20, records)
     assert row["superseded_records"] == records - 2 * KEYS
     assert row["superseded_share"] == row["superseded_records"] / records
-    # Three of four rounds are superseded, 600 bytes and a key each. Lengths take two bytes.
+    # Three of four rounds are superseded, with 600 bytes and a key per record. Lengths take two
+    # bytes.
     keys = 3 * 2 * sum(len(b"key %d" % one) for one in range(KEYS))
     least = keys + 3 * 2 * KEYS * (600 + 7)
     assert least + 3 * 2 * KEYS * 2 <= row["superseded_bytes"] <= least + 3 * 2 * KEYS * 3
@@ -205,7 +206,7 @@ def test_savings_are_of_what_was_written_again(spark: SparkSession, done: Analys
         ratio = (row["written_bytes"] - headers) / plain_bytes
         held = size * collected(row, size, ratio * 1.05 if row is not plain else 1.0)
         assert abs(held - row["batch_size"]) <= 2 * size
-    # One sentence for each topic says what to do, and each row is the sum over topics.
+    # One sentence for each topic says what to do, and each row is the sum over all topics.
     assert [row["rank"] for row in rows if row["advice"]] == [1]
     level = "" if best["level"] is None else f" at level {best['level']}"
     assert best["advice"].startswith(f"write orders with {best['compression']}{level} in batches")
@@ -226,7 +227,7 @@ def test_savings_advise_on_every_topic_but_the_internal_ones(spark: SparkSession
         {"topic": name, "size": 1000 * number, "is_control": False}
         for name, number in topics.items()
     ]
-    # One topic saves nothing, and every other topic saves most with the second way.
+    # For one topic, nothing is saved; for every other topic, the second way saves the most.
     written = {"gzip": 900, "zstd": 600, "none": 1000}
     ways = [
         {"topic": name, "compression": codec, "batch_size": 16384, "sampled_bytes": 1000,

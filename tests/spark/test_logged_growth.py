@@ -56,7 +56,7 @@ def views(out: Path) -> dict[str, list[str]]:
     tables["connections"] = [_one(parts) for parts in connections.values()]
     tables["packets"] = []
     for rows in tables.values():
-        # The numbers of a connection's frames are in the order of its lines.
+        # A connection's frames are numbered in the order of its lines.
         rows.sort(
             key=lambda row: (
                 row.get("connection", ""),
@@ -244,7 +244,7 @@ def test_an_older_ledger_has_no_request_logs(tmp_path: Path) -> None:
     with without_spark(1 << 30):
         run, _ = add_logs(one_log(path, 0, 10).parent, out)
         ledger = DeltaTables(OutputDirectory(str(out))).ledger
-        # An earlier release adds an entry without the names of states.
+        # An earlier release adds an entry that does not contain the names of states.
         ledger.change(lambda _: [new_entry("20261122T101500Z-1a2b3c4d", "in", "", {})])
         found = ledger.snapshot().request_logs
         assert found is not None

@@ -50,7 +50,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def expected(
     spark: SparkSession, files: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, list[str]]:
-    """Return the result of a session on this machine."""
+    """Return the result from a session on this machine."""
     from tests.spark.elsewhere import everything  # noqa: PLC0415 - it imports PySpark
 
     return everything(spark, str(files), str(tmp_path_factory.mktemp("here") / "out"))
@@ -75,7 +75,7 @@ def assert_same(found: Told, expected: Told) -> None:
 
 
 def asked(home: Path, out: str, *more: str, **environment: str) -> list[dict[str, Any]]:
-    """Return what the command prints about storage, for tables without earlier answers."""
+    """Return what the command prints about storage for tables without earlier answers."""
     command = [sys.executable, "-m", "flexwire", "answers", out, "storage", "--format", "json"]
     done = run([*command, *more], home, PYTHONPATH=python_path(), **environment)
     assert (done.returncode, done.stderr) == (0, "")

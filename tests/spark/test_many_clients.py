@@ -1,4 +1,4 @@
-"""An audit of a great many clients judges some and counts the others, in bounded memory."""
+"""An audit of very many clients judges some of them and counts the others, in bounded memory."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ def test_one_client_that_is_many_leaves_room_for_the_others(
 ) -> None:
     limited(monkeypatch, 10, 40)
     monkeypatch.setattr(audit_rows, "MOST_USES_OF_ONE", 25)
-    # Each connection uses another version, and has more requests than any connection of another
-    # client.
+    # Each connection uses a different version, and carries more requests than any connection of
+    # another client.
     greedy = [Sent(999, 10_000, version) for version in range(26)]
     found = summed([*EVERY, *greedy]).evidence()
     assert "User:999" not in {one.principal for one in found.conducts}
@@ -212,7 +212,7 @@ def test_of_very_many_findings_the_gravest_are_kept(monkeypatch: pytest.MonkeyPa
     assert len({*verdicts}) > 1
     monkeypatch.setattr(judging, "MOST_FINDINGS", 20)
     cut = gather_audit(summed(EVERY), ["4.0"])
-    # Findings are sorted, so the worst come first.
+    # Findings are sorted so that the worst come first.
     assert [one.verdict for one in cut.findings] == verdicts[:20]
     assert {*cut.findings} <= {*whole.findings}
     left = {one: verdicts[20:].count(one) for one in {*verdicts[20:]}}

@@ -30,7 +30,7 @@ def test_refused_connections_by_client_and_by_what_was_meant(spark: SparkSession
     told = Told()
     east = (meant("east", 3), REFUSED)
     connect(told, "billing", "10.0.1.1:4001", 0, east)
-    # The broker refused twice on one connection, which counts once.
+    # On one connection, the broker refused twice, which counts once.
     connect(told, "billing", "10.0.1.1:4002", 60 * SECOND, east, east)
     connect(told, "billing", "10.0.1.1:4003", 90 * SECOND, (meant("east", 4), REFUSED))
     connect(told, None, "10.0.1.2:4001", 120 * SECOND, (meant(None, -1), REFUSED))

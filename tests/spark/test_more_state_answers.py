@@ -36,7 +36,8 @@ def groups(root: Path) -> None:
     log = MadeTopic("__consumer_offsets")
     # 0: a group that only commits, without members.
     log.add(*commit(0, 4, "slow"))
-    # 1-4: a group with a member that owns a partition, by topic id, and waits for another, by name.
+    # 1-4: a group with a member that owns one partition (by topic id) and waits for another (by
+    # name).
     log.add(*keyed(3, "ConsumerGroupMetadata", {"group_id": "live"}, {"epoch": 1}))
     key = {"group_id": "live", "member_id": "m"}
     wants = {"subscribed_topic_names": ["wanted"], "client_id": "c", "client_host": "/h"}
@@ -47,7 +48,7 @@ def groups(root: Path) -> None:
     log.add(*keyed(8, "ConsumerGroupCurrentMemberAssignment", key, assigned))
     # 4: a share group without members.
     log.add(*keyed(11, "ShareGroupMetadata", {"group_id": "shared"}, {"epoch": 2}))
-    # 5: a commit in a transaction that has not ended, so its group may be in use.
+    # 5: a commit in a transaction that has not ended, so that its group may be in use.
     log.add(*commit(0, 6, "within"), producer=7)
     log.write(root)
     shares = MadeTopic("__share_group_state")
@@ -60,7 +61,7 @@ def groups(root: Path) -> None:
     said |= {"write_timestamp": TIME - 1000}
     at = {"group_id": "shared", "topic_id": PAID_ID, "partition": 0}
     shares.add(*keyed(0, "ShareSnapshot", at, said))
-    # This is for a group without records of its own.
+    # This record is for a group without records of its own.
     new = {"start_offset": -1, "write_timestamp": -1}
     shares.add(*keyed(0, "ShareSnapshot", at | {"group_id": "elsewhere"}, new))
     shares.write(root / "shares")
@@ -145,7 +146,7 @@ def test_members_have_partitions_by_name(done: Analysis) -> None:
 
 def test_share_groups(done: Analysis) -> None:
     columns = ("group", "topic", "partition", "start_offset", "end_offset", "done", "lag")
-    # There are seven records from start to end, of which two are done.
+    # There are seven records from start to end, two of which have been processed.
     assert told(done, "share_state", *columns) == [
         ("shared", "paid", 0, 3, 10, 2, 5),
         ("elsewhere", "paid", 0, -1, 10, None, None),

@@ -1,4 +1,4 @@
-"""Captures with little or no content, and paths without captures, end with a clear message."""
+"""For captures with little or no content, and for paths without captures, the message is clear."""
 
 from __future__ import annotations
 

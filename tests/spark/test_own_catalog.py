@@ -29,7 +29,7 @@ def own(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def capture(tmp_path: Path, own: Path) -> Path:
-    """Return a Metadata exchange, and a Ping, which only the invented release has."""
+    """Return a Metadata exchange, and a Ping exchange, which only the invented release knows."""
     traffic = Traffic(tmp_path / "capture")
     connection = traffic.connect(("10.0.0.7", 7000))
     traffic.exchange(connection, made("MetadataRequest"), made("MetadataResponse"), 12, 1)

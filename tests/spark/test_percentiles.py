@@ -1,4 +1,4 @@
-"""Percentiles on Spark depend only on the values: any division has the same result as sorting."""
+"""Percentiles on Spark depend only on the values: any division gives the same result as sorting."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_percentiles_are_those_of_the_sorted_values_on_any_split(
             .collect()
         )
         assert list(found)[1:] == expected
-        # The counts of two days have the same values.
+        # The counts of two days contain the same values.
         in_buckets = (
             counted.union(counted)
             .groupBy("group", bucket("rounded").alias("bucket"))

@@ -31,7 +31,7 @@ class Stage(NamedTuple):
 
 
 class Connect:
-    """A session with only what `registerProgressHandler` uses, and without a ``sparkContext``."""
+    """A session that has only what `registerProgressHandler` uses, and no ``sparkContext``."""
 
     __module__ = "pyspark.sql.connect.session"
 

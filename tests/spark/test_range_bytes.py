@@ -1,4 +1,4 @@
-"""With ``range_bytes`` each task gets as many bytes as requested, and the tables are the same."""
+"""With ``range_bytes``, each task gets as many bytes as requested, and the tables are the same."""
 
 from __future__ import annotations
 

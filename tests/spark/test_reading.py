@@ -1,4 +1,4 @@
-"""A table that tasks wrote is read by Spark, or by tasks without Hadoop's connectors."""
+"""A table that tasks wrote is read either by Spark, or by tasks without Hadoop's connectors."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_table_is_what_spark_reads_by_itself(spark: SparkSession, out: Path) -
 def test_a_table_that_grows_is_the_same_by_spark_and_by_tasks(
     spark: SparkSession, tmp_path: Path, form: str
 ) -> None:
-    """The table has files from several analyses, and files that were joined from them.
+    """The table contains files from several analyses, and files that were merged from them.
 
     Hadoop could interpret OUT's name as a pattern.
     """
@@ -106,7 +106,7 @@ def test_tasks_read_each_part_of_each_file_once(sizes: list[int], small: int) ->
         (file, number, of) for file, of in whole.items() for number in range(of)
     }
     assert len(parts) == sum(whole.values())
-    # Opening a file counts as 4 MiB, so no task has more than about thirty.
+    # Opening a file counts as 4 MiB, so no task reads more than about thirty files.
     assert all(0 < len(task) <= 33 for task in tasks)
 
 

@@ -41,7 +41,7 @@ pytestmark = pytest.mark.spark
 
 
 def assert_same(found: pa.Table, expected: pa.Table) -> None:
-    """Columns and values. PySpark 4.0 names list items differently than Spark does."""
+    """Columns and values. PySpark 4.0 names list items differently from Spark."""
     assert found.column_names == expected.column_names
     for name in expected.column_names:
         assert found[name].to_pylist() == expected[name].to_pylist(), name

@@ -1,4 +1,4 @@
-"""Sums of records, record headers and tagged fields equal the reference's, however divided."""
+"""Sums of records, record headers and tagged fields equal the reference's, for any division."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _decode(paths: list[Path], prefix: str, made: Rows) -> None:
 
 @cache
 def hostile_rows() -> list[pa.RecordBatch]:
-    """Return rows of damaged bytes between valid ones, with odd topics and record headers."""
+    """Return rows of damaged bytes between valid rows, with odd topics and record headers."""
     source = random.Random(8)
     carried = []
     for at, odd in enumerate([*ODD, *ODD, *ODD]):
@@ -355,7 +355,7 @@ def test_very_many_keys_are_counted_together(monkeypatch: pytest.MonkeyPatch) ->
     assert len(expected._keys) <= 100
     facts: tuple[RecordHeaderFacts, ...] = expected.facts()
     assert [one.key for one in facts] == [*(f"key-{one:03}" for one in range(50)), OTHER_KEYS]
-    # Each record has two keys, one of them twice.
+    # Each record contains two header keys, one of them twice.
     assert sum(one.records for one in facts) == 2 * 601
     assert len(facts[-1].topics) == 4
     for _ in range(10):

@@ -1,6 +1,4 @@
-"""Captures of rehearsing taps show the refused clients and requests, and which clients
-came back.
-"""
+"""Captures from rehearsing taps show the refused clients and requests, and which clients came back."""
 
 from __future__ import annotations
 
@@ -76,7 +74,7 @@ SENT = [
     Sent(4, "10.0.0.9", "other", "ApiVersions", 4, "sent on"),
 ]
 LATER = [
-    # An answer before the last refusal proves nothing, and neither does an answer of another API.
+    # An answer before the last refusal proves nothing, and neither does an answer from another API.
     Sent(2, "10.0.0.7", "billing", "Metadata", 12),
     Sent(5, "10.0.0.7", "billing", "Heartbeat", 4),
     Sent(7, "10.0.0.7", "billing", "Metadata", 1),

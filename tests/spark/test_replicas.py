@@ -1,6 +1,4 @@
-"""An analysis of a failed cluster's disks says which replica it read, and where the
-replica ends.
-"""
+"""An analysis of a failed cluster's disks says which replica it read, and where the replica ends."""
 
 from __future__ import annotations
 
@@ -43,7 +41,8 @@ def test_the_replica_that_counts_is_read_and_the_other_told(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     logs = tmp_path / "logs"
-    # A dead leader has records that no other replica had. The successor's replica is here too.
+    # A dead leader holds records that no other replica contained. The successor's replica is also
+    # here.
     write_replica(logs, 1, [0] * 8)
     # The dead leader had started another segment.
     MadeSegment(9).write(logs / "broker-1" / "orders-0")
@@ -79,8 +78,8 @@ def test_the_replica_that_counts_is_read_and_the_other_told(
 
 
 CASES = {
-    # The watermark first comes from a clean stop, then from a running broker that wrote it up to 5
-    # seconds before.
+    # First, the watermark comes from a clean stop, then from a running broker that wrote it up to 5
+    # seconds earlier.
     "exact": (4, True, 5, 2, 2, True),
     "old": (4, False, 5, 2, 2, False),
     # A group has committed a later offset, so consumers could read that far.

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.spark
 
 
 def brokers(root: Path) -> Path:
-    """Write two brokers' logs: one rotated and gzip'd, with refusals, and one in a container."""
+    """Write two brokers' logs: one rotated and gzipped, with refusals, and one in a container."""
     old, new = real_lines("3.9.2"), real_lines("4.4.0")
     one, other = root / "one", root / "other"
     one.mkdir(parents=True)
@@ -54,7 +54,7 @@ def brokers(root: Path) -> Path:
 @pytest.fixture(scope="module")
 def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
     root = brokers(tmp_path_factory.mktemp("request-logs"))
-    # The size is small, so that several tasks read a file.
+    # The size is small, so that several tasks read each file.
     with patch.object(request_log_job, "LEAST_TASK", 10_000):
         return analyze(
             [root],
@@ -123,7 +123,7 @@ def test_bytes_of_records_are_charged_to_principals(spark: SparkSession, done: A
     written = by["User:alice", "payments-writer", "payments"]
     assert (written.sent_bytes, written.received_bytes) == (2 * 1151, 0)
     assert by["User:ANONYMOUS", "careless", "orders"].sent_bytes == 2 * 77
-    # Rows without a topic have a size that no line has.
+    # No line contains the size for rows without a topic.
     assert {one.bytes for one in rows if one.topic is one.topic_id is None} == {None}
     assert min(one.bytes for one in rows if one.topic or one.topic_id) > 0
 
@@ -172,9 +172,9 @@ def logs_of_one_connection(root: Path, clients: list[str | None]) -> Path:
 def test_a_client_id_that_was_given_once_is_that_of_the_connection(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Rows equal those of a client that repeats its id, whichever task reads the line that has it.
+    """Rows equal those of a client that repeats its id, whichever task reads the line with the id.
 
-    A line before the first line with the id gets no id, as in a capture.
+    As in a capture, a line before the first line with the id is given no id.
     """
     rows = {}
     given: dict[str, list[str | None]] = {

@@ -1,8 +1,8 @@
 """Nothing that an analysis writes contains a secret, however the traffic is damaged.
 
 About a thousand connections are analyzed once without credentials and once with them. The second
-analysis must show what the first must hide. The second analysis has only a fourth of the message
-fields, because each field needs a table. ``make guard`` uses all fields.
+analysis must show what the first must hide. It covers only a fourth of the message fields, because
+each field needs a table. ``make guard`` uses all fields.
 """
 
 from __future__ import annotations

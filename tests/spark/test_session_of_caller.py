@@ -1,4 +1,4 @@
-"""An analysis in the caller's session leaves nothing behind in it."""
+"""An analysis in the caller's session leaves nothing behind in that session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""If tasks share the connections of several hosts, they write the same as a single task would."""
+"""If tasks share the connections of several hosts, they write the same rows as a single task."""
 
 from __future__ import annotations
 

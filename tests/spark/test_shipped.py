@@ -23,12 +23,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 
 PAGE = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
 KERNEL = "objects_read."
-# The variables with which uv uses another index, or an index behind a proxy.
+# The environment variables with which uv uses another index, or an index behind a proxy.
 _NETWORK = ("UV_", "SSL_", "HTTP", "NO_PROXY", "http", "no_proxy")
 
 
 def follow(block: str, directory: Path, **environment: str) -> str:
-    """Run a block of the page like a shell on a machine that has only uv and Spark."""
+    """Run a block of the page as a shell would on a machine that has only uv and Spark."""
     programs = directory / "programs"
     programs.mkdir(exist_ok=True)
     uv = programs / "uv"

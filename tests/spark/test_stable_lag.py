@@ -1,4 +1,4 @@
-"""The lag of read_committed consumers, and commits in transactions, equal a Python computation."""
+"""The lag of read_committed consumers, and commits in transactions, match a Python computation."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_logs_say_how_far_committed_records_go(spark: SparkSession, tmp_path: Pa
 
 
 class Modelled:
-    """Consumers and producers on some hosts, and the expected answer about them."""
+    """Consumers and producers on some hosts, and the answer expected about them."""
 
     def __init__(self, seed: int) -> None:
         self.told = Told()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 OLD, NEW, THEIRS = "old", "new", "their own"
-# Each output has parts that the other one lacks.
+# Each output contains parts that the other lacks.
 LACKING = {OLD: "audit.json", NEW: "tables/messages"}
 STEPS = 2 * (len(PARTS) - 1) + 2
 
@@ -79,7 +79,7 @@ def state(out: Path) -> str:
 
 @pytest.fixture(params=[True, False], ids=["again", "first"])
 def out(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Make a directory with an earlier output and other files of its owner, or without them."""
+    """Make a directory with or without an earlier output and other files of its owner."""
     place = tmp_path / "out"
     place.mkdir(mode=0o755)
     if request.param:
@@ -96,7 +96,7 @@ def before(out: Path) -> str:
 
 @contextmanager
 def ending(monkeypatch: pytest.MonkeyPatch, step: int, error: BaseException) -> Iterator[list[int]]:
-    """Make rename number ``step`` raise, and after a kill every later rename too."""
+    """Make rename number ``step`` raise and, after a kill, every later rename too."""
     real, calls = module.move, [0]
 
     def move(source: Path, target: Path) -> None:
@@ -134,7 +134,8 @@ def test_killed_at_any_step_a_reader_finds_old_or_new_or_is_told(
             assert calls[0] < step
             expected = {NEW}
     assert state(out) in expected
-    # In every case the next analysis ends with its own output, and nothing remains of the dead one.
+    # In every case, the next analysis ends with its own output, and nothing remains of the dead
+    # one.
     with local_staging(out) as again:
         assert not dead.directory.exists()
         write(again.new, NEW)

@@ -78,7 +78,7 @@ def cluster(root: Path) -> None:
 
 
 def ordinary(root: Path) -> None:
-    """Write two transactions that have not ended. The coordinator knows one of them."""
+    """Write two transactions that have not ended, one of which the coordinator knows."""
     segment = MadeSegment(0)
     segment.add(plain(0, 10))
     for producer, offset in ((PRODUCER, 10), (STRAY, 12)):
@@ -112,7 +112,7 @@ def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analy
 
 @pytest.fixture(scope="module")
 def more(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
-    """Run the same analysis with more answers, which together take a few seconds."""
+    """Run the same analysis with more answers, which take a few seconds in total."""
     root = tmp_path_factory.mktemp("more")
     others = [one for one in STATE if one not in SOME]
     return analyze([made(root / "data")], root / "out", spark=spark, answers=others)
@@ -126,7 +126,7 @@ def rows(done: Analysis, name: str) -> list[dict[str, Any]]:
 def test_groups_and_their_lag(done: Analysis) -> None:
     slow, ended = rows(done, "group_state")
     told = ("group", "type", "topic", "partitions", "lag", "max_lag", "without_end", "idle_us")
-    # The second partition has no log.
+    # There is no log for the second partition.
     assert tuple(slow[one] for one in told) == (
         *("slow", None, "orders", 2, 10, 10, 1),
         HOUR * 1000,
@@ -144,7 +144,7 @@ def test_transactions_that_hang(more: Analysis) -> None:
         STRAY: None,
     }
     assert {one: row["first_offset"] for one, row in found.items()} == {PRODUCER: 10, STRAY: 12}
-    # The cluster's metadata shows that no other coordinator can have the transaction.
+    # The cluster's metadata shows that no other coordinator can hold the transaction.
     assert all(row["is_known"] and row["topic"] == "orders" for row in found.values())
     assert found[PRODUCER]["open_us"] == HOUR * 1000
     assert found[STRAY]["open_since"] == datetime.fromtimestamp((TIME + 1) / 1000, UTC)
@@ -191,7 +191,7 @@ def test_the_report_and_the_files_have_it(done: Analysis) -> None:
     assert place is not None
     lines = (place / "answers" / "group_state.csv").read_text().splitlines()
     assert [row["group"] for row in csv.DictReader(lines)] == ["slow", "done"]
-    # A finished analysis has its answers, and Spark is not asked again.
+    # A finished analysis contains its answers, so Spark is not used again.
     [answer] = stored_answers(str(done.output.place), ["group_state"])
     assert answer.count == 2
 
@@ -202,7 +202,7 @@ def test_what_an_older_release_answered_lacks_only_new_columns(done: Analysis) -
     [given] = stored_answers(str(done.output.place), [later])
     assert given.rows["later"].to_pylist() == [None, None]
     assert given.rows.drop_columns(["later"]) == done.output.table("answers/group_state")
-    # A table with other columns is not used as a stored answer.
+    # A table with different columns is not used as a stored answer.
     other = replace(answer, columns=(Column("other", pa.string(), "new"), *answer.columns))
     with pytest.raises(ArgumentError, match="an analysis that stored group_state"):
         stored_answers(str(done.output.place), [other])

@@ -1,4 +1,4 @@
-"""An analysis as of a moment agrees with an analysis of logs that end at this moment."""
+"""An analysis as of a given moment agrees with an analysis of logs that end at that moment."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def before(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mad
 
 
 def told(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Leave out the bytes, because a batch that is cut off in one log is whole in the other."""
+    """Omit the bytes, because a batch that is cut off in one log is complete in the other."""
     return [{name: one for name, one in row.items() if name != "bytes"} for row in rows]
 
 
@@ -211,7 +211,7 @@ def test_as_of_a_time_it_is_what_the_logs_said_then(whole: Made, before: Made) -
 
 @pytest.mark.cluster
 def test_as_of_a_time_all_answers_are_what_the_logs_said_then(whole: Made, before: Made) -> None:
-    # The answer says nothing about features and voters, because these did not change.
+    # The answer contains nothing about features and voters, because these did not change.
     still = {"tiered_storage", "unread_state", "cluster_quotas", "cluster_acls"}
     still |= {"cluster_credentials", "cluster_features", "cluster_gate", "cluster_voters"}
     still |= {"diverging_replicas"}

@@ -93,7 +93,7 @@ def test_a_lag_that_no_number_says_is_null_and_others_are_known(done: Analysis) 
     }
     states = {row["group"]: row for row in rows(done, "group_state")}
     assert (states["ours"]["lag"], states["ours"]["without_end"]) == (6, 0)
-    # The logs of three partitions were not read. The other partitions' logs were.
+    # The logs of three partitions were not read; those of the other partitions were.
     assert (states["theirs"]["lag"], states["theirs"]["without_end"]) == (10 - MOST, 3)
 
 
@@ -128,7 +128,7 @@ def several(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ma
 
 @pytest.mark.long
 def test_of_offsets_each_partition_has_a_moment_of_its_own(several: Made) -> None:
-    # The transactions have a timeout of a minute.
+    # The timeout of the transactions is one minute.
     hanging = ("transactional_id", "open_us")
     hour = 3_600_000_000
     for moment, expected in (

@@ -1,4 +1,4 @@
-"""In an object store a reader finds one whole output, wherever the writing analysis is killed."""
+"""In an object store, a reader finds one whole output, wherever the writing analysis is killed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Killed(BaseException):
 class Ending(Store):
     """A store that fails after this many changes.
 
-    With ``does``, the failing change takes effect.
+    With ``does``, the failing change nevertheless takes effect.
     """
 
     calls: list[int] = field(default_factory=lambda: [1 << 30])
@@ -98,7 +98,7 @@ def state(out: Path) -> str:
 
 
 def age(out: Path, run: str, seconds: float) -> None:
-    """Make everything that a run has written older by some seconds."""
+    """Make everything that a run has written older by a given number of seconds."""
     for path in out.rglob("*"):
         if run in str(path) and path.is_file():
             when = path.stat().st_mtime - seconds

@@ -40,7 +40,7 @@ def submit(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def apps(made: Cluster) -> int:
-    """Return how many applications the cluster has run."""
+    """Return the number of applications that the cluster has run."""
     return (made.root / "master" / "log").read_text().count("Registered app ")
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Seen:
-    """Sums that name their tasks."""
+    """Sums that record their tasks."""
 
     def __init__(self, span_us: int, *, spills: bool = False) -> None:  # noqa: ARG002 - the real sums have this argument
         assert span_us == 7

@@ -1,4 +1,4 @@
-"""The driver gets the same result whether one task or one task per piece surveys a capture."""
+"""The driver receives the same result whether one task or one task per piece surveys a capture."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def run_here(
     work: Callable[[int, TaskOutput], Any],
     task_output: TaskOutput,
 ) -> list[CommittedTask[Any]]:
-    """Run tasks in this process, each with its work pickled."""
+    """Run tasks in this process, after pickling the work of each."""
     tasks.append(count)
     packed = pickle.dumps(work)
     return [

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MS = 1000
-# Exchanges of a connection: request, response and throttle time, all in ms.
+# Exchanges on a connection: request, response and throttle time, all in ms.
 SLOW = [(0, 2, 100), (10, 105, 0)]
 PATIENT = [(0, 2, 100), (150, 153, 0)]
 PIPELINED = [(0, 5, 100), (1, 108, 0), (2, 110, 0)]
@@ -46,9 +46,9 @@ def tell(told: Told, client_id: str | None, end: str, exchanges: Exchanges, **mo
 
 
 def expected(exchanges: Exchanges) -> list[tuple[int, int, bool]]:
-    """Return the wait (ms) of each delayed request, and whether it was sent before the response.
+    """Return the wait of each delayed request in ms, and whether it was sent before the response.
 
-    This applies the definition to one millisecond after another.
+    This code applies the definition to one millisecond after another.
     """
     muted: dict[int, int] = {}
     for place, (_, answered, throttle) in enumerate(exchanges):
@@ -98,7 +98,7 @@ def test_the_wait_is_the_time_in_which_the_broker_read_nothing(spark: SparkSessi
     assert sorted(found) == sorted(wanted)
     assert len(found) > 50
     assert {early for *_, early in found} == {True, False}
-    # Only this delay is left out of the latency.
+    # Only this delay is excluded from the latency.
     raw = sum(one["latency_us"] for one in told.frames if "latency_us" in one)
     rows = slowest(tables, 1000).collect()
     assert sum(one.latency_us for one in rows) == raw - sum(one[2] for one in wanted)

@@ -28,7 +28,7 @@ def made(search: int) -> Told:
 
 
 def sums_of(told: Told, groups: int, spark: SparkSession) -> pa.Table:
-    """Return the daily sums. Each day's rows are in this many groups."""
+    """Return the daily sums. Each day's rows are divided into this many groups."""
     sums = ANSWER.sums
     assert sums is not None
     parts = [sums.part(days.tables(spark)) for days in in_groups(told, groups)]

@@ -1,4 +1,4 @@
-"""Answers about a span of time read only rows from that time, and no files from other days."""
+"""Answers about a time span read only rows from that time, and no files from other days."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers about traffic have known results, because the test makes the traffic."""
+"""Answers about traffic have known results, because the test generates the traffic."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def tables(spark: SparkSession) -> AnalysisTables:
     # Two topics, one of them named by its id, and a partition without records.
     both = _produce(("orders", NO_ID, [300, None]), (None, ORDERS_ID, [20]), (HOSTILE, None, [50]))
     told.exchange(("app", APP), "Produce", 20_000, 9_000, both, {}, sizes=(500, 30))
-    # Four fetches return records after 2 ms, no records after the whole wait, no records but early,
-    # and a few records but late.
+    # Four fetches: one returns records after 2 ms, one no records after the whole wait, one no
+    # records but early, and one a few records but late.
     got = _fetched((None, ORDERS_ID, [200]), (None, UNKNOWN_ID, [70]))
     told.exchange(("app", APP), "Fetch", 30_000, 2_000, WAITS, got, sizes=(80, 400))
     told.exchange(("app", APP), "Fetch", 40_000, 500_000, WAITS, _fetched(("orders", None, [0])))
@@ -145,7 +145,7 @@ def test_the_bytes_of_topics_and_of_what_has_none_are_those_of_the_frames(
 
 @pytest.mark.spark
 def test_bytes_that_a_request_log_does_not_say_are_not_known(spark: SparkSession) -> None:
-    """Every message has records. A known size counts, and an unknown size makes a sum unknown."""
+    """Every message has records. A known size is counted; an unknown size makes the sum unknown."""
     told, log = Told(), (None, None)
     produced = {"a": 300, "b": None}
     for name, size in produced.items():

@@ -1,6 +1,6 @@
 """If two attempts of a task run at the same time, only one counts, so each row occurs once.
 
-Spark starts a second attempt of a slow task, and does not wait for the attempt that lost. In this
+Spark starts a second attempt at a slow task, and does not wait for the attempt that lost. In this
 test, the losing attempt begins first, and the other attempt does all its work before the first one
 ends.
 """
@@ -76,7 +76,7 @@ def test_what_two_attempts_wrote_is_there_once(
     steps: list[Callable[[], None]] = []
 
     def until(step: str) -> None:
-        """Do what Spark's other attempt and the driver do, up to a step."""
+        """Do what Spark's other attempt and the driver do, up to a given step."""
         while steps and steps[0].__name__ != step:
             steps.pop(0)()
 

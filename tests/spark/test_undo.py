@@ -47,7 +47,7 @@ def again(out: OutputDirectory, form: str) -> GrownTables:
 
 
 def fresh(tables: GrownTables) -> GrownTables:
-    """Open the same tables in their present state."""
+    """Open the same tables in their current state."""
     return again(tables.out, "delta" if isinstance(tables, DeltaTables) else "iceberg")
 
 
@@ -102,7 +102,7 @@ def test_what_is_undone_is_as_if_it_had_never_been(tables: GrownTables) -> None:
     assert state_of(tables) == (run, {LOG: 99})
     assert undo(tables, run) == len(TABLES)
     assert (rows(tables), state_of(tables), plain(tables)) == before
-    # The input is not in the tables any more, so it is added again.
+    # The input is no longer in the tables, so it is added again.
     second = analyze(tables, "three", 2, offset=99)
     assert second != run
     assert [*map(len, rows(tables).values())] == [*map(len, after.values())] == [3, 3, 3]
@@ -158,7 +158,7 @@ def test_what_is_killed_is_completed(
     assert plain(tables) == 2
     analyze(tables, "three")
     assert plain(tables) == (3 if step == "note_tables" else 2)
-    # A reader of files that the table had until now can continue.
+    # A reader of files that the table contained until now can continue.
     assert [*tables.out.entries(f"tables/frames/analysis={run}")]
     analyze(tables, "four")
     is_left = next(iter(tables.out.entries(f"tables/frames/analysis={run}")), None) is not None
@@ -168,7 +168,7 @@ def test_what_is_killed_is_completed(
 @pytest.mark.long
 @pytest.mark.slow
 def test_what_was_joined_before_is_not_in_the_way(tmp_path: Path) -> None:
-    """The files of the last analysis are joined only after another analysis is added."""
+    """The files of the last analysis are merged only after another analysis is added."""
     tables = DeltaTables(OutputDirectory(str(tmp_path / "out")))
     runs = [analyze(tables, str(number), number // 6) for number in range(9)]
     before = rows(tables)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 HOUR, DAY = 3_600_000, 86_400_000
-# The topics that are used. The name of each topic says how the topic is used.
+# The topics that are used. The name of each topic indicates how it is used.
 USED = (
     *("wanted-by-a-member", "held-by-a-member", "committed-an-hour-ago", "committed-last-week"),
     *("pending", "unreadable-time", "fetched", "fetched-by-id", "share-fetched", "answered"),

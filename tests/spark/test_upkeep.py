@@ -1,4 +1,4 @@
-"""Growing tables remain small: files are joined, old days are removed, and no row is lost."""
+"""Growing tables remain small: files are merged, old days are removed, and no row is lost."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def append_hours(out: OutputDirectory, count: int, first: datetime = NOON) -> No
 
 @pytest.fixture(scope="module")
 def first_hours(tmp_path_factory: pytest.TempPathFactory) -> Hours:
-    """Make tables of the hours from noon. Each hour is analyzed once for all tests."""
+    """Make tables for the hours from noon on. Each hour is analyzed once for all tests."""
     root = tmp_path_factory.mktemp("hours")
     made: dict[int, Path] = {}
 
@@ -108,13 +108,13 @@ def compact(out: OutputDirectory) -> None:
 def test_joining_keeps_every_row_and_makes_one_file_a_day(
     out: OutputDirectory, first_hours: Hours
 ) -> None:
-    first_hours(out, 21)  # 12 of these hours are before midnight
+    first_hours(out, 21)  # 12 of these hours precede midnight
     before = rows(out), rows(out, MESSAGE)
     compact(out)
     assert (rows(out), rows(out, MESSAGE)) == before
     # There is one file for each day, and one for the last analysis, which can still be removed.
     assert [len(files(out, name)) for name in ("frames", MESSAGE, "connections")] == [3, 3, 3]
-    # Joined files are not joined again until enough new files have been added.
+    # Merged files are not merged again until enough new files have been added.
     assert not [*to_join(out)]
     append_hours(out, 1, NOON + 21 * HOUR)
     assert not [*to_join(out)]
@@ -138,7 +138,7 @@ def test_a_store_is_kept_small_too() -> None:
         assert len(files(stored)) == 2
         retire(stored, [*to_retire(stored, date(2026, 11, 23))])
         assert [client for _, client in rows(stored)] == ["three"]
-        # Removed files remain for readers that have already begun.
+        # Removed files are kept for readers that have already begun.
         left = {
             entry.name
             for entry in stored.entries("tables/frames/")
@@ -166,7 +166,7 @@ def test_appends_cost_the_same_however_many_are_in(out: OutputDirectory) -> None
         written.append(sum(pq.read_metadata(path).num_rows for path in ledger_files(out)))
         for name in ("frames", MESSAGE, "connections"):
             days = {file["day"] for file in files(out, name)}
-            # A finished day is one file. The last two days may have hourly files.
+            # A finished day is a single file. The last two days may consist of hourly files.
             assert len(files(out, name)) <= len(days) + 2 * 24
             assert commits_to_read(out, name) <= 10
     # Each entry was rewritten at most once for each power of the fan-out.
@@ -174,7 +174,7 @@ def test_appends_cost_the_same_however_many_are_in(out: OutputDirectory) -> None
     growth = [later - earlier for earlier, later in pairwise(written)]
     assert sum(growth[-32:]) <= sum(growth[:32]) + ledger._FANOUT
     assert len(rows(out)) == HOURS
-    # A finished operation has left no note for the next one.
+    # A finished operation leaves no note for the next one.
     assert not [*out.entries("_staging/")]
 
 
@@ -200,7 +200,7 @@ def ledger_files(out: OutputDirectory) -> list[Path]:
 def test_an_analysis_looks_only_where_its_files_may_be(
     out: OutputDirectory, first_hours: Hours, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Several files of the ledger were joined, and others were not.
+    # Several files of the ledger were merged, and others were not.
     first_hours(out, 30)
     snapshot = DeltaLedger(out).snapshot()
     read: list[int] = []

@@ -54,15 +54,13 @@ def bucket() -> Iterator[str]:
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process whose Spark has the current environment, then read
-    the output.
-    """
+    """Run the command in a process whose Spark has the current environment, then read the output."""
     command = [sys.executable, "-c", f"{AS_ONE}({list(map(str, arguments))})"]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def run_and_read(arguments: list[str]) -> None:
-    """Analyze in a session that continues, and let the session count the written rows."""
+    """Analyze in a session that continues, and let that session count the written rows."""
     conf = with_archive(SMALL_JAVA | SMALL_CONF)
     spark = session("flexwire tests", master="local[2]", memory="1g", conf=conf)
     command.main(arguments, standalone_mode=False)

@@ -1,4 +1,4 @@
-"""Tasks read only the columns of tables in a store that a query uses, and answers do not change."""
+"""From tables in a store, tasks read only columns that a query uses, and answers do not change."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_only_used_columns_are_read(
     assert sorted(map(repr, rows)) == sorted(map(repr, expected))
     assert columns_read[0] == ("frames", ["direction", "client_id", "size"])
     assert len(columns_read[1][1]) > 20
-    # A count needs no column, but one is read.
+    # A count requires no column, but one is read.
     columns_read.clear()
 
     def count(read_table: Read) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Make tables of an analysis row by row, so that a test decides their content."""
+"""Make the tables of an analysis row by row, so that a test decides their content."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Told:
         self._next: Counter[tuple[str, str]] = Counter()
 
     def connection(self, client: str, first_us: int, last_us: int, **more: Any) -> str:
-        """Return a client's connection that is known as Kafka and captured from start to end."""
+        """Return a client connection that is known to be Kafka, and captured from start to end."""
         row = {
             "connection": f"{client}>{BROKER}",
             "client": client,

@@ -23,7 +23,7 @@ TOPIC_ID = uuid.UUID(int=0xABCDEF)
 
 
 def made(name: str, /, **values: Any) -> Any:
-    """Return a message with these fields, and defaults for the others."""
+    """Return a message with these fields, and with defaults for all others."""
     return message(name)(**values)
 
 
@@ -85,7 +85,7 @@ class Traffic:
         self.send_raw(connection, direction, framed(payload))
 
     def send_raw(self, connection: Any, direction: str, data: bytes) -> None:
-        """Add bytes without changes, counted as one frame."""
+        """Add unchanged bytes, which count as one frame."""
         connection.send(direction, data, timestamp_us=self._tick())
         self.sent += 1
         self.bytes += len(data)
@@ -98,7 +98,7 @@ class Traffic:
         self.send(connection, "response", response(answer, version, correlation_id))
 
     def rotate(self) -> None:
-        """Begin another file with the next frame."""
+        """Begin a new file with the next frame."""
         self.writer.max_bytes = 0
         self.writer._next_file()
         self.writer.max_bytes = 2**30

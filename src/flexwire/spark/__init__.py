@@ -21,7 +21,7 @@ The laws of this package (tests below `tests/`):
   `spark/test_delta.py`, `spark/test_iceberg.py`).
 - Tasks get the secrets of key logs in encrypted form, and no file contains them in plain text
   (`spark/test_key_logs.py`).
-- Facts are sums that tasks add and the driver merges (`spark/test_frame_sums.py`,
+- Facts are sums that tasks add up and the driver merges (`spark/test_frame_sums.py`,
   `spark/test_driver.py`).
 """
 

@@ -359,7 +359,7 @@ class _AnalysisJob:
     def opened(
         self, out: OutputDirectory, files: list[InputFile]
     ) -> Iterator[tuple[_AnalysisJob, list[InputFile], OpenedCaptures | None]]:
-        """Return the job, the captures to read, and the opened connections, until the block ends.
+        """Provide the job, the captures to read, and the opened connections until the block ends.
 
         With key logs, the captures to read are the decrypted copies.
         """

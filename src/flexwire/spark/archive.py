@@ -1,10 +1,10 @@
 """An archive of Spark's loaded and verified Java classes, with which Spark starts faster.
 
-Java loads about ten thousand classes when Spark starts, which takes half of the CPU time of the
-start. A Java process can write its classes to an archive when it ends. A later Java process maps
-the archive into memory if it is the same Java with the same jars: their times and their order in
-the directory must be the same too. Otherwise Java ignores the archive. `flexwire warmup` creates
-the archive, in the user's cache directory.
+Java loads about ten thousand classes when Spark starts, which takes half of the CPU time of
+starting Spark. A Java process can write its classes to an archive when it ends. A later Java
+process maps the archive into memory if it is the same Java with the same jars: their times and
+their order in the directory must be the same too. Otherwise Java ignores the archive.
+`flexwire warmup` creates the archive, in the user's cache directory.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def find_archive() -> Path | None:
 def make_archive(settings: Mapping[str, str]) -> Path | None:
     """Create an archive unless one exists. Return None if that fails or no directory is safe.
 
-    ``settings`` are those of the sessions that will use it. To create an archive, Spark is started
-    once. The archive takes 120 MB of disk space.
+    ``settings`` are those of the sessions that will use the archive. To create an archive, Spark is
+    started once. The archive takes 120 MB of disk space.
     """
     archive = find_archive()
     if archive is not None:
@@ -139,7 +139,7 @@ def _spark() -> Path:
 
 
 def _release(java: Path) -> bytes:
-    """Return the release file of a Java, and the size and time of its base archive file."""
+    """Return a Java installation's release file, and the size and time of its base archive file."""
     description = b""
     with suppress(OSError):
         home = java.resolve().parents[1]

@@ -1,4 +1,4 @@
-"""Write the tables of a capture with Spark: tasks survey it, decode its ranges, and add up sums.
+"""Write the tables of a capture with Spark: tasks survey it, decode its ranges and sum up the rows.
 
 ```
 files looked at ─▶ in order, cut in pieces ─▶ survey of each piece ─▶ fold: each is proven, or

@@ -52,7 +52,7 @@ PART_BYTES: Final = 128 << 20
 """The largest part of a file that one task reads, in bytes. A larger file is shared among several
 tasks, each of which reads some of its row groups.
 """
-# The number of bytes that can be read in the time that opening a file takes.
+# The number of bytes that can be read in the time that it takes to open a file.
 _OPEN_BYTES: Final = 4 << 20
 _TASKS: Final = 64
 
@@ -247,7 +247,7 @@ class _FilePartition(InputPartition):
 
 
 class TablesDataSource(DataSource):
-    """A data source for Spark: files of one table."""
+    """A Spark data source that reads the files of one table."""
 
     @classmethod
     def name(cls) -> str:

@@ -80,7 +80,7 @@ MOST_SAMPLED: Final = 256
 # is larger.
 _SAMPLED, _SAMPLED_PART = 8 << 20, 512
 _WINDOW: Final = 2 << 20
-# The number of bytes that can be read in the time that opening a file takes.
+# The number of bytes that can be read in the time that it takes to open a file.
 _OPENING: Final = 1 << 20
 _LEAST_TASK, _MOST_TASK = 64 << 20, 1 << 30
 # Most of the time for finding the end of a log is spent waiting for the store.

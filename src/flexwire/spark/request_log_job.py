@@ -369,7 +369,7 @@ def _weight(line: FileItem) -> int:
 
 
 def _count_replicas(rows: RequestLogRows, logged: pa.RecordBatch, replicas: Counter[str]) -> None:
-    """Count the fetches of replicas by the listeners of their connections."""
+    """Count replica fetches by the listeners of their connections."""
     if not replicas:
         return
     of = pc.index_in(

@@ -97,7 +97,7 @@ class SumsByDay:
     Attributes:
         rows: the tables of a growing output, limited to ``span``. After their first use, they do
             not change.
-        span: the time that answers are about. The rows of days that are only partly in the span are
+        span: the time that the answers cover. The rows of days that are only partly in the span are
             read.
     """
 
@@ -120,7 +120,7 @@ class SumsByDay:
         return self.rows.tables
 
     def ask(self, answer: Answer) -> AnswerResult:
-        """Return an answer from the sums of days, or from all rows if it has no sums."""
+        """Return an answer from the sums of days, or from all rows if there are no sums for it."""
         sums = answer.sums
         if sums is None or self._has_more(sums):
             return self.rows.ask(answer)

@@ -2,9 +2,9 @@
 
 Spark does not tell a Python data source which columns a query needs. But the plan of a query on
 Parquet files shows which columns Spark's own reader will read. A query on tables in a store is
-therefore built twice. The first time, each table is an empty directory of Parquet files with the
-table's columns, and only the query's plan is made. The second time, tasks read the columns of that
-plan.
+therefore built twice. The first time, each table is an empty directory, which is read as Parquet
+files with the table's columns, and only the query's plan is made. The second time, tasks read the
+columns of that plan.
 
 Every table keeps all its columns. If a query uses the value of a column that is not read, an error
 is raised. If it does not use the value, Spark leaves the column out. A wrong guess therefore never

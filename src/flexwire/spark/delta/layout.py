@@ -1,7 +1,7 @@
 """The places where the tasks of one analysis write files for tables that grow.
 
-The names are the same as in any other analysis. ``tables/frames/X`` means ``X`` in the directory
-that this analysis has in the table. All other files are in the directory of the run.
+The names are the same as in any other analysis. ``tables/frames/X`` means ``X`` in this analysis's
+directory in the table. All other files are in the directory of the run.
 
 deltalake has its own stores, written in Rust. These stores read the environment, but not profiles
 or fsspec's settings. deltalake therefore gets the credentials of our S3 store. A commit to S3 is a

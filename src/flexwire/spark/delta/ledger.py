@@ -47,7 +47,7 @@ COLUMNS: Final = pa.schema(
         ("input", pa.string()),
         ("time", pa.timestamp("us", "UTC")),
         ("flexwire", pa.string()),
-        # Eight bytes of a digest of the URL, size and version of each file of the input.
+        # For each input file, eight bytes of a digest of its URL, size and version.
         ("files", pa.list_(pa.int64())),
         (
             "tables",

@@ -158,7 +158,7 @@ def only_files(dataset: ds.FileSystemDataset, paths: Collection[str]) -> ds.File
 
 
 def tables_in(out: OutputDirectory) -> DeltaTables:
-    """Return the tables of an output, which need not have an analysis yet."""
+    """Return the tables of an output, which need not contain an analysis yet."""
     return DeltaTables(out)
 
 

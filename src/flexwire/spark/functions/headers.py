@@ -255,6 +255,6 @@ def _take_apart(headers: pa.Array) -> _HeaderItems:
 
 def _is_data(inner: pa.StructType) -> bool:
     keys, values = inner.field("key").type, inner.field("value").type
-    # Spark uses large binaries if one of its settings requires this.
+    # Spark uses large binaries if one of its settings requires it.
     of_keys = {pa.string(), pa.binary(), pa.large_string(), pa.large_binary()}
     return keys in of_keys and values in {pa.binary(), pa.large_binary()}

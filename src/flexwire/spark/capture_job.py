@@ -459,7 +459,7 @@ The ranges of a lost executor are decoded again, and the number of executors can
 
 # The survey writes its files before any range does.
 _OF_SURVEY: Final = -1
-# The tables that every analysis writes, whatever its input.
+# The tables that every analysis includes, whatever its input.
 ALWAYS = {FRAMES: schema.FRAMES_TABLE, RECORDS: schema.RECORDS}
 
 

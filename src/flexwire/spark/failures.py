@@ -71,7 +71,7 @@ def explain_failures(
 
 @contextmanager
 def stop_at_end(spark: SparkSession) -> Iterator[None]:
-    """Stop ``spark`` at the end; if Java has ended and everything is stopped, hide all messages.
+    """Stop ``spark`` at the end; if Java has ended and everything is stopped, show no messages.
 
     In that case, flexwire raises its own error. Py4J would log its errors with the whole traceback
     of flexwire's error, and PySpark would warn about it. A thread of Py4J keeps telling Java which

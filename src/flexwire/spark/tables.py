@@ -81,7 +81,7 @@ class Tables:
 
     @property
     def packets(self) -> Path:
-        """The table with the packets of each capture file, and its unused packets by reason."""
+        """The table of packets in each capture file, with the unused packets by reason."""
         return self.root / "packets"
 
     @property

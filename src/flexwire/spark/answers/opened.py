@@ -30,7 +30,7 @@ class OpenedOutput:
     found: Output
     records: DataFrame
     message: Callable[[str], DataFrame | None]
-    # The same question is asked for several answers. Without this cache, all footers would be read
+    # Answers ask the same question several times. Without this cache, all footers would be read
     # each time.
     _proven: dict[tuple[str, frozenset[str], object], bool] = field(
         default_factory=dict, init=False, compare=False, repr=False

@@ -16,19 +16,18 @@ since. In every table, the column ``analysis`` contains the name of the analysis
 row. A reader keeps only the rows whose ``analysis`` has the ``state`` "in" in the ledger.
 
 Tables are partitioned by day only, so that `upkeep` can merge the small files that appends leave.
-The name of a file's directory contains its analysis. A merged file contains only rows of analyses
-with the state "in".
+A file's directory is named after its analysis. A merged file contains only rows of analyses with
+the state "in".
 
 Readers that ignore the ledger also see each input once, except for short periods. A killed analysis
 leaves files that no Delta log lists and no reader sees. If it was killed in the seconds between
 its first commit and the ledger's commit, it also leaves rows in some tables. The next analysis
-into OUT removes these rows before it begins. To do so, it uses Delta's own remove actions, which
-change the log without reading data. The files themselves are removed later, when no reader can
-still need them. If OUT is on this machine, a lock shows that no other analysis is running. In a
-store, a lease makes this likely, but does not prove it (`flexwire.spark.publishing.lease`).
-Therefore the ledger first marks the killed analysis "abandoned". If that analysis is still alive,
-its own entry comes after this mark, and it fails with an error, because the first entry in the
-ledger counts.
+into OUT removes these rows before it begins. To do so, it uses Delta's own removal, which changes
+the log but reads no data. The files themselves are removed later, when no reader can still need
+them. If OUT is on this machine, a lock shows that no other analysis is running. In a store, a lease
+makes this likely, but does not prove it (`flexwire.spark.publishing.lease`). Therefore the ledger
+first marks the killed analysis "abandoned". If that analysis is still alive, its own entry comes
+after this mark, and it fails with an error, because the first entry in the ledger counts.
 
 An input is identified by the URL, size and version of each of its files. Analyzing the same input
 again does nothing. Files that are already in the tables are left out. Request logs are identified

@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 TABLES: Final = "tables"
 ALWAYS: Final = tuple(table.place for table in schema.TABLES if "<" not in table.place)
-"""The tables that every analysis writes, whatever its input is."""
+"""The tables that every analysis includes, whatever its input is."""
 
 _GROWN: Final = tuple(table.place for table in schema.GROWN_TABLES)
 _LOGGED: Final = tuple(table.place for table in schema.REQUEST_LOG_TABLES)
@@ -249,7 +249,7 @@ def day_of(name: str) -> str | None:
 
 
 def by_day(local: Path, table: str, name: str, rows: int) -> Iterator[tuple[Path, str, int]]:
-    """Split a finished file by day; yield each file, its name and its row count (none if empty)."""
+    """Split a finished file by day; yield each file, its name and its row count (no file if empty)."""
     if not rows:
         return
     if not has_days(table) or day_of(name):

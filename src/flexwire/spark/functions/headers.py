@@ -67,7 +67,7 @@ class _HeaderItems(NamedTuple):
 
 
 def find_convention(convention: object) -> Convention:
-    """Return the convention with a name, or the caller's own convention."""
+    """Return the convention with this name, or the caller's own convention."""
     if isinstance(convention, Convention):
         return convention
     if not isinstance(convention, str) or convention not in CONVENTIONS:

@@ -70,7 +70,7 @@ S = TypeVar("S", bound=RunStaging)
 def begin_run(
     out: OutputDirectory, make: Callable[[str], S], remove: Callable[[OutputDirectory, str], None]
 ) -> Iterator[S]:
-    """Begin a run in ``out``, which ``make`` creates from its name; remove it unless it is kept.
+    """In ``out``, begin a run that ``make`` creates from its name; remove it unless it is kept.
 
     The run is listed in ``_staging`` before its first file is written, so that leftovers can be
     found.

@@ -1,4 +1,4 @@
-"""In captures with one kind of evidence for each client, the audit finds exactly that kind."""
+"""In captures where each client has its own kind of evidence, the audit finds exactly that kind."""
 
 from __future__ import annotations
 

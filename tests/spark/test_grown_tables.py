@@ -195,7 +195,7 @@ def logs(directory: Path, topic: str) -> Path:
 
 
 def going_on(root: Path) -> list[Path]:
-    """Write three files of a capture whose connection continues from each file to the next."""
+    """Write the three files of a capture whose connection continues from each file to the next."""
     traffic = Traffic(root / "capture")
     connection = traffic.connect(("10.0.0.11", 50000))
     silent = traffic.connect(("10.0.0.8", 1))

@@ -1,4 +1,4 @@
-"""Spark uses the ``kafka-log`` format, whether it finds it by name or it is registered."""
+"""Spark uses the ``kafka-log`` format, whether found by its name or registered."""
 
 from __future__ import annotations
 

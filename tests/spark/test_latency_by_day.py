@@ -83,7 +83,7 @@ def test_the_sums_of_days_say_what_all_rows_say(spark: SparkSession, groups: int
             connect(told, search * CONNECTIONS + number)
         with set_for_answers(spark, is_small=True):
             summed = check(told, groups, spark)
-        # Most requests are resolved on the same day, and each kind of kept entry occurs.
+        # Most requests are resolved on their day, and each kind of kept entry occurs.
         kept = [row["kept"] for row in summed if row["kept"] is not None]
         assert any(row["frame_index"] is None for row in kept)
         assert any(row["throttle_us"] is not None for row in kept)

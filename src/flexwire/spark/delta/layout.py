@@ -249,7 +249,7 @@ def day_of(name: str) -> str | None:
 
 
 def by_day(local: Path, table: str, name: str, rows: int) -> Iterator[tuple[Path, str, int]]:
-    """Split a finished file by day; yield each file, its name and its row count (no file if empty)."""
+    """Split a finished file by day; yield each file, its name and row count (no files if empty)."""
     if not rows:
         return
     if not has_days(table) or day_of(name):

@@ -172,7 +172,7 @@ def dataset_of(
 
 
 def _known(file: TableFile, columns: pa.Schema) -> ds.Expression | None:
-    """Return an expression that is true for all rows of a file, based on the ranges of their times."""
+    """Return an expression that is true for all rows of a file, given the ranges of their times."""
     known = []
     for name in ("time", "first_time"):
         if name in columns.names and name in file.first and name in file.last:

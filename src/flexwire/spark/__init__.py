@@ -19,7 +19,7 @@ The laws of this package (tests below `tests/`):
 - One step publishes an analysis: a rename on this machine, one PUT in a store, or an entry in the
   ledger for Delta and Iceberg (`spark/test_staging.py`, `spark/test_stored.py`,
   `spark/test_delta.py`, `spark/test_iceberg.py`).
-- Tasks get the secrets of key logs in encrypted form, and no file contains them in plain text
+- Tasks receive the secrets of key logs in encrypted form, and no file contains them in plain text
   (`spark/test_key_logs.py`).
 - Facts are sums that tasks add up and the driver merges (`spark/test_frame_sums.py`,
   `spark/test_driver.py`).

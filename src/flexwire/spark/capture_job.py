@@ -345,7 +345,7 @@ def _summary_of(survey: Survey) -> SurveySummary:
         begins_anew=survey.begins_anew,
     )
     if not packets:
-        # No file has packets, so this is the first file by name.
+        # No file contains packets, so this is the first file by name.
         for capture in sorted(survey.notes, key=lambda capture: capture.file):
             for reason in capture.unused().packets:
                 return replace(summary, reason=reason, source=capture.file)
@@ -365,7 +365,7 @@ def keep_sums(directory: OutputDirectory, number: int, sums: AnalysisSums) -> No
 def sums_number(number: int) -> int:
     """Return the number under which the sums for a task's files are stored.
 
-    The survey's files have the number -1.
+    The number of the survey's files is -1.
     """
     return number + 1
 

@@ -128,7 +128,7 @@ def read_by_tasks(spark: SparkSession, output: Output, name: str, schema: pa.Sch
     return reader.option(_PLACE, output.root.url).option(_FILES, sizes).load()
 
 
-# The caller's session may have other values for these options.
+# In the caller's session, these options may have other values.
 _STRICT: Final = {
     "ignoreMissingFiles": "false", "ignoreCorruptFiles": "false", "mergeSchema": "false",
     "recursiveFileLookup": "true",

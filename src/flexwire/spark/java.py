@@ -117,7 +117,7 @@ def without_vector(home: Path) -> Path:
 
 
 def probe(executable: Path) -> Java:
-    """Start ``executable``, and return its version and home. `JavaError` says what failed."""
+    """Start ``executable``, and return its version and home. A `JavaError` says what failed."""
     settings, output = _settings(executable, VECTOR)
     has_vector = "version" in settings
     if not has_vector:
@@ -195,7 +195,7 @@ def cache_directories() -> Iterator[Path]:
             yield temporary
             return
     except OSError:
-        # Something else already has this name. A new directory gets a random name.
+        # Something else already has this name. A new directory is given a random name.
         pass
     yield Path(tempfile.mkdtemp(prefix="flexwire-"))
 

@@ -338,7 +338,7 @@ def write_log_tables(
         _keep(directory, f"work-{number:06d}", work)
     _find_transactions(spark, plan, task_output)
     digest = partial(_digest, plan.digest, inflation, len(plan.works) > 1)
-    # An empty log has no piece, but the analysis still has its tables.
+    # There is no piece for an empty log, but the analysis still includes its tables.
     tasks = run_tasks(spark, max(1, len(plan.works)), digest, task_output)
     committed: list[CommittedTask[Any]] = [*tasks]
     counts = _LogCounts()

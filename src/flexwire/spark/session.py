@@ -35,7 +35,7 @@ _GATEWAY, _REMOTE = "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"
 _MANY = 1_000_000
 _HERE = "local[*]"
 _BOUND, _CORES = "spark.executor.pyspark.memory", "spark.executor.cores"
-# PySpark has one active session for all threads. This session can belong to the job of another
+# In PySpark, all threads share one active session. This session can belong to the job of another
 # thread.
 _CALLERS: WeakKeyDictionary[SparkSession, SparkSession] = WeakKeyDictionary()
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")

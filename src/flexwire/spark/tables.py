@@ -99,7 +99,7 @@ class Tables:
         return self.messages / name
 
     def message_names(self) -> list[str]:
-        """Return the names of the messages that have a table."""
+        """Return the names of the messages for which there is a table."""
         if not self.messages.is_dir():
             return []
         return sorted(directory.name for directory in self.messages.iterdir() if directory.is_dir())

@@ -39,7 +39,7 @@ class StoredFiles(fs.FSSpecHandler):  # type: ignore[misc] # pyarrow has no type
         return self.open_input_file(path)
 
     def get_file_info(self, paths: list[str]) -> Any:
-        """Return the kind of each path. Raises `StorageError` if the kind cannot be determined."""
+        """Return the type of each path. Raises `StorageError` if the type cannot be determined."""
         infos = []
         for path in paths:
             with report_failures(self._url_of(path), "look for"):

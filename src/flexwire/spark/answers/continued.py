@@ -151,7 +151,7 @@ def _later(connections: DataFrame) -> DataFrame:
             ),
         )
     )
-    # Most connections have no facts in later analyses.
+    # For most connections, later analyses contain no facts.
     needed = F.size(_ANSWERED) > 0
     for later in known.values():
         needed |= F.col(later).isNotNull() & F.col(f"lacks_{later}")

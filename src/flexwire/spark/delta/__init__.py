@@ -10,10 +10,10 @@ OUT/_lease/<number>                                        in a store: a note of
 ```
 Tasks write files directly to their final place. The driver then makes one Delta commit per table,
 which lists these files; no data passes through the driver. Delta cannot commit to several tables
-in one step. So **the ledger alone decides which analyses are in the tables**. The ledger has one
-row per analysis. This row is written last, by a commit that fails if another writer has committed
-since. In every table, the column ``analysis`` contains the name of the analysis that wrote the
-row. A reader keeps only the rows whose ``analysis`` has the ``state`` "in" in the ledger.
+in one step. So **the ledger alone decides which analyses are in the tables**. The ledger contains
+one row per analysis. This row is written last, by a commit that fails if another writer has
+committed since. In every table, the column ``analysis`` contains the name of the analysis that
+wrote the row. A reader keeps only the rows whose ``analysis`` has the ``state`` "in" in the ledger.
 
 Tables are partitioned by day only, so that `upkeep` can merge the small files that appends leave.
 A file's directory is named after its analysis. A merged file contains only rows of analyses with

@@ -221,7 +221,7 @@ class GrownOutput(Output):
 
     @property
     def names(self) -> list[str]:
-        """The tables that at least one analysis has added to."""
+        """The tables to which at least one analysis was added."""
         return sorted({table["name"] for entry in self.entries for table in entry.tables})
 
     @cached_property

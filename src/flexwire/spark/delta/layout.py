@@ -3,10 +3,10 @@
 The names are the same as in any other analysis. ``tables/frames/X`` means ``X`` in this analysis's
 directory in the table. All other files are in the directory of the run.
 
-deltalake has its own stores, written in Rust. These stores read the environment, but not profiles
-or fsspec's settings. deltalake therefore gets the credentials of our S3 store. A commit to S3 is a
-PUT that fails if the object already exists; S3 and moto support this. Otherwise two writers could
-both believe that they were first.
+deltalake uses its own stores, written in Rust. These stores read the environment, but not profiles
+or fsspec's settings. deltalake is therefore given the credentials of our S3 store. A commit to S3
+is a PUT that fails if the object already exists; S3 and moto support this. Otherwise two writers
+could both believe that they were first.
 
 A file's statistics show which days it contains. Nearly always this is a single day, and the file
 remains unchanged.

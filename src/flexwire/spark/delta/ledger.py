@@ -207,7 +207,7 @@ class LedgerSnapshot(ABC):
             return []
         asked = pc.field("state") == IN
         if "first_file" in self.columns:
-            # Entries of earlier releases have no names.
+            # Entries from earlier releases contain no names.
             asked &= pc.field("first_file").is_null() | (
                 (pc.field("first_file") <= max(files)) & (pc.field("last_file") >= min(files))
             )

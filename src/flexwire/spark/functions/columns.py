@@ -280,7 +280,7 @@ def kafka_headers(
         convention: the name of a convention in `flexwire.records.conventions` (``kip-82``,
             ``utf-8``, ``connect``, ``spring-json`` …), or your own convention, such as
             ``FixedWidth({"n": "int"})``.
-        options: ``mode`` FAILFAST, the default, ends the query with the first value that does not
+        options: ``mode`` FAILFAST, the default, ends the query at the first value that does not
             fit. PERMISSIVE returns null for such a value, and adds one field to all headers:
             ``_corrupt_record`` (or ``columnNameOfCorruptRecord``) with the ``reason``.
     """
@@ -307,7 +307,7 @@ def header(
         type: a type of KIP-82's table: boolean, byte, short, int, long, float, double, string,
             char, or ``byte[]`` (also called binary).
         options: ``convention`` says how values are written (default: ``kip-82``). ``mode``
-            FAILFAST, the default, ends the query with the first value that does not fit, or that
+            FAILFAST, the default, ends the query at the first value that does not fit, or that
             cannot be converted to the type without loss: a short is a long, the long 5 is a short,
             and "5" is neither. PERMISSIVE returns null for such a value.
     """
@@ -335,7 +335,7 @@ def kafka_frame(
         data: frames with their int32 length; null results in null.
         api_key: for responses, which do not contain their API key: the api key of the request.
         api_version: for responses: the version of the request.
-        options: ``mode`` FAILFAST, the default, ends the query with the first value that is not a
+        options: ``mode`` FAILFAST, the default, ends the query at the first value that is not a
             frame. PERMISSIVE returns null fields for such a value, and adds one field to all rows:
             ``_corrupt_record`` (or ``columnNameOfCorruptRecord``). Set ``lengthPrefix`` to
             ``false`` for payloads without their length, as in the ``frames`` table of an analysis.

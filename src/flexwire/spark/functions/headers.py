@@ -92,8 +92,8 @@ def header_lists(
 ) -> pa.ListArray:
     """Read a column of record headers into a column of `list_type`. Null remains null.
 
-    In PERMISSIVE mode, a value that does not fit is null, and its error says why. In FAILFAST mode
-    it raises `RecordHeaderError`.
+    In PERMISSIVE mode, a value that does not fit becomes null, and its error explains why. In
+    FAILFAST mode it raises `RecordHeaderError`.
     """
     lists = _take_apart(headers)
     headers_read = [_read(convention, pairs, options) for pairs in lists.pairs(len(headers))]

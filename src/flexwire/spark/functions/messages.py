@@ -71,7 +71,7 @@ def check_version(message: MessageLike, version: int, options: FunctionSettings)
 def column_type(message: MessageLike, options: FunctionSettings) -> pa.StructType:
     """Return the type of a column of messages: all fields, or the requested ones.
 
-    In PERMISSIVE mode, the type has an additional field for the error.
+    In PERMISSIVE mode, the type includes an additional field for the error.
     """
     kind = pruned_type(message_type(message), options.fields)
     return with_error(kind, options, ERROR) if options.is_permissive else kind
@@ -129,7 +129,7 @@ def encoded(
 ) -> pa.BinaryArray:
     """Encode a column of structures. In PERMISSIVE mode, a row that no message can hold is null.
 
-    The field for errors that `decoded` fills is left out. A row with an error was not decoded, so
+    The error field that `decoded` fills is left out. A row with an error was not decoded, so
     encoding it is also an error.
     """
     if options.is_permissive and pa.types.is_struct(structs.type):

@@ -220,7 +220,7 @@ def _kept(out: OutputDirectory) -> IcebergCatalog:
 
 
 def tables_in(out: OutputDirectory) -> IcebergTables:
-    """Return the Iceberg tables of an output. Raises `FlexwireError` if it has no such tables."""
+    """Return the Iceberg tables of an output. Raises `FlexwireError` if it contains none."""
     if not is_iceberg(out):
         raise FlexwireError(f"{out} holds no Iceberg tables: {ICEBERG_CATALOG} is missing")
     return IcebergTables(out, _kept(out))

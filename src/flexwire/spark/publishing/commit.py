@@ -106,10 +106,10 @@ def run_tasks(
 
     ``work`` must be picklable (a function of a module, or a `functools.partial` of one). ``work``
     writes files, hands them over with `TaskOutput.put`, and returns a picklable value of at most 1
-    MiB. A task may run more than once, even twice at the same time. The result has one entry for
-    each number, in order: the files and the value of the committed attempt. `settle` removes all
-    files that no entry lists. Tasks use the catalog of this process. The log says how many tasks
-    ran without kernels.
+    MiB. A task may run more than once, even twice at the same time. The result contains one entry
+    for each number, in order: the files and the value of the committed attempt. `settle` removes
+    all files that no entry lists. Tasks use the catalog of this process. The log reports how many
+    tasks ran without kernels.
 
     Raises Spark's error if a task fails after all its attempts. Files that were written before the
     error remain, and the caller that created the directory removes them.
@@ -205,7 +205,7 @@ def _check_tasks(results: Iterable[tuple[int, bytes]], count: int) -> list[Commi
         raise AnalysisError(
             f"expected one commit per task, but {len(tasks)} of {count} tasks were committed"
         )
-    # The results are signed with a key that only the tasks and the commit of this action have.
+    # The results are signed with a key that only the tasks and the commit of this action know.
     packed_tasks = map(tasks.pop, range(count))
     committed: list[CommittedTask[Any]] = [*map(pickle.loads, packed_tasks)]
     check_owners(committed)

@@ -141,7 +141,7 @@ def settle(
 
     Other files there come from uncommitted attempts, and are removed. Tables in ``other_tables``,
     which other code writes, and names with a leading underscore are not touched. Raises
-    `AnalysisError` if a file is missing or has another size.
+    `AnalysisError` if a file is missing or has a different size.
     """
     expected = {file.name: file.size for file in written_files}
     orphans = []

@@ -141,7 +141,7 @@ def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) 
     """Remove the files that finished analyses left in ``out``."""
     began = {entry.name.rpartition("/")[2]: entry.modified for entry in out.entries(f"{STAGING}/")}
     if own not in began:
-        # The listing is older than this analysis, so it has no time to compare with.
+        # The listing is older than this analysis, so it contains no time for a comparison.
         return
     current = current_run(out)
     kept_runs = {own, current.get("run"), current.get("before")}

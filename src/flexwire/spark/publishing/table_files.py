@@ -250,7 +250,7 @@ class TableFiles:
         self.begin(table, rows.schema).write(rows)
 
     def begin(self, table: str, columns: pa.Schema) -> TableWriter:
-        """Return the writer of a table; its file is written even if it has no rows."""
+        """Return the writer of a table; its file is written even if it contains no rows."""
         writer = self._open.get(table)
         if writer is None:
             writer = self._stack.enter_context(

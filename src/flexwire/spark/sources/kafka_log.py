@@ -221,7 +221,7 @@ def _range_of(options: SourceOptions) -> tuple[LogQuery, bool | frozenset[Partit
     if ending_timestamp is not None or ending_timestamps:
         ending = {}
     # Spark's default is "error". startingTimestamp usually applies to many logs, and some logs may
-    # have no record that late.
+    # contain no record that late.
     strategies = ("error", "latest") if starting_timestamps else ("latest", "error")
     query = LogQuery(
         starting={partition: starting[partition] for partition in starting.keys() - late},

@@ -26,7 +26,7 @@ EARLIEST, LATEST = -2, -1
 
 
 class SourceOptions:
-    """The options of one read; the case of their names does not matter.
+    """The options of one read; their names are not case-sensitive.
 
     Unknown options are refused. ``refused`` contains advice for each option of Spark's own sources
     that has no meaning here.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def talkers(tables: AnalysisTables) -> DataFrame:
-    """Return one row for each client id, with the number of its requests and their total size."""
+    """Return one row for each client id, with its number of requests and their total size."""
     requests = tables.frames.where("direction = 'request' and client_id is not null")
     bytes_sent = F.sum("size").alias("request_bytes")
     return requests.groupBy("client_id").agg(F.count("*").alias("requests"), bytes_sent)

@@ -1,6 +1,6 @@
 """A standalone Spark cluster on loopback: a master, and workers outside the driver.
 
-Each worker has its own working directory and HOME. A worker's Python settings come with the
+Each worker uses its own working directory and HOME. A worker's Python settings come with the
 application. `Cluster.stop` ends everything by process id.
 """
 
@@ -76,7 +76,7 @@ class Cluster:
             "--conf=spark.connect.grpc.binding.port=0",
             "--class=org.apache.spark.sql.connect.service.SparkConnectServer",
             "spark-internal",
-            # The planning and commits of a Python data source run beside the server.
+            # The planning and commits of a Python data source run next to the server.
             PYSPARK_PYTHON=sys.executable,
             SPARK_DAEMON_MEMORY="1g",
             PYTHONPATH=python_path(),
@@ -86,7 +86,7 @@ class Cluster:
     def start_worker(self) -> None:
         """Start one more worker."""
         name = f"worker{len(self.workers)}"
-        # Separate hosts: Spark speculates only on another host.
+        # The hosts are separate, because Spark speculates only on another host.
         host = f"127.0.0.{len(self.workers) + 1}"
         options = [*_NO_PAGES, "--host", host, "-c", "1", "-m", "1g", "-d", str(self.root / name)]
         worker = self._start(name, host, "worker.Worker", *options, self.url)

@@ -46,7 +46,7 @@ def analyzed(
 
 @contextmanager
 def changed(fault: str, flags: str) -> Iterator[None]:
-    """Make an analysis use many small ranges, with a fault if one is named."""
+    """Make an analysis use many small ranges, and inject a fault if one is named."""
     with (
         patch("flexwire.spark.analyze.range_bytes_for", lambda *_: 20_000),
         patch("flexwire.spark.capture_job.LEAST_BYTES", 0),

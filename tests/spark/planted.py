@@ -56,7 +56,7 @@ class Planted:
                 return MARK + rest
 
     def connection(self, *steps: Step, begins: bool = True) -> None:
-        """Add a connection. A connection that begins before the capture has no SYN."""
+        """Add a connection. There is no SYN for a connection that begins before the capture."""
         number = len(self.words)
         client = (f"10.1.{number // 200}.{number % 200 + 1}", number % _PORTS + 1024)
         ends = dict(zip(("request", "response"), endpoints(client, _BROKER), strict=True))
@@ -165,7 +165,8 @@ def _bare_tokens(planted: Planted) -> None:
     del planted.words[next(iter(planted.words))]
     for begins in (True, False):
         for at in range(1, size + 1):
-            # The frame is cut off, by the end of the capture or because its length is too small.
+            # The frame is cut off, either by the end of the capture or because its length is too
+            # small.
             token = framed(plain(planted.word("token")))
             planted.connection(*HANDSHAKE_0, ("request", token[:at]), begins=begins)
             token = framed(plain(planted.word("token"))[: max(0, at - 4)])

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
 
 def tapped(directory: Path, prefix: str, *comments: bytes, tag: int) -> Path:
-    """Return a capture with one request whose header has a tag."""
+    """Return a capture with one request whose header contains a tag."""
     with PcapngWriter(directory, prefix=prefix, comment=comments) as writer:
         connection = writer.open_connection(("10.0.0.8", 50000 + len(prefix)), ("10.0.0.1", 9092))
         payload = request(made("HeartbeatRequest"), 4, 1, client_id=prefix)
-        # The header ends with an empty tag section, which has the same bytes as the body's start.
+        # The header ends with an empty tag section, whose bytes are the same as those at the body's
+        # start.
         head = len(payload) - len(made("HeartbeatRequest").encode(4))
         assert payload[head - 1] == 0
         payload = payload[: head - 1] + bytes([1]) + varint(tag) + b"\x01x" + payload[head:]

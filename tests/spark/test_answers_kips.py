@@ -82,7 +82,7 @@ def test_record_headers(answers: dict[str, DataFrame]) -> None:
     found = {(row.client_id, row.key): row.asDict() for row in answers["headers"].collect()}
     assert found.keys() == {("shop", "trace"), ("shop", "n"), (None, "�")}
     shop = {"topic": "orders", "source": "produce", "client_id": "shop"}
-    # The three records have 6, 1 and 4 bytes, and their headers 8, 10, 5 and 11: 45 in total.
+    # The three records take 6, 1 and 4 bytes, and their headers 8, 10, 5 and 11: 45 in total.
     assert found["shop", "trace"] == shop | {
         "key": "trace",
         "records": 2,
@@ -118,7 +118,7 @@ def test_tagged_fields(answers: dict[str, DataFrame]) -> None:
     assert (unknown.messages, unknown.times, unknown.bytes) == (1, 2, 7)
     assert unknown.byte_share == pytest.approx(7 / 100)
     assert (unknown.client_software_name, unknown.client_software_version) == OLD
-    # The body of one of the two frames did not decode.
+    # The body of one of the two frames could not be decoded.
     assert (header.client_software_name, header.bytes, header.message_share) == (NEW[0], 7, 1)
     assert (header.messages, header.times, header.message_bytes) == (2, 2, 200)
     assert {(row.message, row.sender, tuple(row.versions)) for row in found.values()} == {
@@ -143,7 +143,7 @@ def test_header_tags(answers: dict[str, DataFrame]) -> None:
     broker = found[6, "a"]
     assert (broker["sender"], broker["messages"], broker["values"]) == ("broker", 1, None)
     assert (broker["value"], broker["value_bytes"]) == (None, None)
-    # Three heartbeats had no tag.
+    # Three heartbeats contained no tag.
     assert broker["message_share"] == pytest.approx(1 / 4)
     assert (found[6, "b"]["values"], bytes(found[6, "b"]["value"])) == (1, b"\xff")
 

@@ -254,7 +254,7 @@ def owner_of(sent: list[dict[str, Any]]) -> str | None:
 
 
 def at(value: Any, path: tuple[str, ...]) -> Iterator[str]:
-    """Yield the strings at a path, also inside arrays."""
+    """Yield the strings at a path, including those inside arrays."""
     if isinstance(value, list):
         for one in value:
             yield from at(one, path)

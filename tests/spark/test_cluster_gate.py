@@ -272,7 +272,7 @@ def test_the_logs_of_a_cluster_say_it_too(spark: SparkSession, tmp_path: Path) -
     assert ignored["releases"] == ["4.2.1", "4.3.1", "4.4.0"]
     assert f"--delete-config {FORMAT}" in blocked["remedy"]
     [old] = [row for row in rows if row["gate"] == "old batches"]
-    # Without compression, each message of magic 1 is its own batch.
+    # Without compression, each message with magic value 1 is a batch of its own.
     assert (old["count"], old["releases"][0]) == (2, "4.0.0")
     assert "What blocks an upgrade of this cluster to Kafka 4?" in render(done.facts)
 

@@ -346,7 +346,7 @@ def test_what_no_manifest_names_is_removed_before_it_is_published(tmp_path: Path
         "tables/audit/spark",
         "report.html",
     }
-    # A half-written file contains payloads too.
+    # A half-written file also contains payloads.
     assert not (tmp_path / "tables/frames/.flexwire-1234-a").exists()
     place.write(kept[1].name, b"22")
     with pytest.raises(AnalysisError, match=r"messages/X/a has 2 bytes, but the task .* counted 1"):

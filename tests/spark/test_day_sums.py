@@ -114,7 +114,7 @@ def captures(directory: Path) -> list[Path]:
 
 
 def late(directory: Path) -> Path:
-    """Write a capture of another client on the first day."""
+    """Write a capture of a different client on the first day."""
     traffic = Traffic(directory)
     traffic.now_us = BEGINS_US - 3_600_000_000
     exchanges(traffic, traffic.connect(EARLY), 7)
@@ -211,7 +211,7 @@ def test_sums_say_what_the_rows_say_after_each_change(
     # them.
     names = {one.name for one in SUMMED} if form == "delta" else FEW
     told_before = growing.check(names=names)
-    # Each day has rows, and so does each answer.
+    # There are rows for each day, and in each answer.
     assert growing.new_days(before) == {second, third, last}
     assert all(told_before.values())
     assert any("orders" in row for row in told_before["batches"])
@@ -316,8 +316,8 @@ def test_vacuum_removes_sums_that_nobody_needs(
     assert append_without_spark(out, "one", MIDNIGHT)
     directory = tmp_path / "out" / "sums" / "chargeback"
     directory.mkdir(parents=True)
-    # The newest file for a day in the tables, an older one, one for another day, and a new one for
-    # that day.
+    # The newest file for a day in the tables, an older file for it, a file for another day, and a
+    # new file for that day.
     ages = {"2026-11-22-b": 900, "2026-11-22-a": 1000, "2026-11-21-a": 900, "2026-11-21-b": 1}
     now = datetime.now(UTC).timestamp()
     for name, hours in ages.items():

@@ -177,7 +177,7 @@ def test_files_that_are_in_already_are_left_out_beside_new_ones(out: OutputDirec
     for names, latest in (["one", "two"], 1), (["one"], 0), (["one", "two", "three"], 2):
         with delta_staging(out, sources(*names), digest_of, append=True) as writing:
             assert writing.known_run == entries[latest].analysis
-    # Logs beside the captures may have grown. In that case only the logs are read.
+    # Logs next to the captures may have grown. In that case only the logs are read.
     both = sources("one", "two")
     with delta_staging(out, both, digest_of, append=True, has_logs=True) as writing:
         assert (writing.known_run, len(writing.known_files)) == (None, 2)
@@ -274,7 +274,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, after: int) -
 
     with monkeypatch.context() as patch:
         patch.setattr(module, name, counted)
-        # The process that would clean up is dead too.
+        # The process that would clean up is also dead.
         patch.setattr(staging, "give_up", lambda *_: None)
         yield
 

@@ -1,4 +1,4 @@
-"""Growing tables contain each log batch once, however often its segment is read."""
+"""Growing tables contain each log batch once, no matter how often its segment is read."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_logs_that_grow_are_read_on(spark: SparkSession, tmp_path: Path) -> None
     assert more.facts.answers[0].rows == 1
     # The analyses did not search each other's records for the same keys.
     assert superseded(spark, out) == (55, None, None)
-    # An index has a new modification time, but that is not new data.
+    # An index with a new modification time is not new data.
     (root / "orders-0" / f"{0:020}.index").touch()
     nothing, told = append()
     assert (nothing.is_new, told.records, told.known_partitions) == (True, 0, 2)

@@ -48,7 +48,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
 
 @pytest.fixture(scope="module")
 def bounded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    """Yield a driver whose workers have little memory. The last test kills the driver."""
+    """Yield a driver whose workers can use only little memory. The last test kills the driver."""
     # Spark divides this memory by this number of cores.
     conf = {"spark.executor.cores": "2"}
     made = Driver("local[2]", tmp_path_factory.mktemp("bounded"), worker_memory="1g", **conf)

@@ -85,7 +85,7 @@ def _classic(told: Told) -> None:
     # 4: the other member has a different subscription.
     group.join("b", 4, "ab", b"2")
     group.join("a", 4, "ab")
-    # 5: a member leaves, with its own reason.
+    # 5: a member leaves, and gives its own reason.
     group.leave("b", "poll timeout")
     group.beat("a", 4, REBALANCE_IN_PROGRESS)
     group.join("a", 5, "a")
@@ -101,7 +101,7 @@ def _classic(told: Told) -> None:
     # 8: the broker tells "a" to join again, and nothing shows why.
     group.beat("a", 7, REBALANCE_IN_PROGRESS)
     group.join("a", 8, "a")
-    # Another group: "z" leaves without a request, too soon to have expired.
+    # In another group, "z" leaves without a request, too soon to have expired.
     other = Group(told, "billing")
     other.join("z", 41, "yz")
     other.join("y", 41, "yz")

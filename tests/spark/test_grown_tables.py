@@ -186,7 +186,7 @@ def consumed(traffic: Traffic, connection: Any) -> None:
 
 
 def logs(directory: Path, topic: str) -> Path:
-    """Return the log of one partition, of a topic that no other part contains."""
+    """Return the log of one partition of a topic that no other part contains."""
     segment = MadeSegment(0)
     for first in range(0, 500, 50):
         segment.add(plain(first, 50, value=b"a value that is not too short" * 3))
@@ -352,7 +352,7 @@ def test_what_is_not_used_is_not_joined(tables: Grown) -> None:
 def test_tables_that_an_older_release_began_go_on(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The first analysis has message tables to which no later analysis adds.
+    # The first analysis includes message tables to which no later analysis adds rows.
     older_files = write_capture(tmp_path / "older", 2, SHAPES["STRANGE"])
     how: dict[str, Any] = {"format": "delta", "append": True, "answers": []}
     with monkeypatch.context() as older:
@@ -403,8 +403,8 @@ def told(answer: Answer, tables: Asked) -> list[str]:
 def without_numbers(row: str) -> str:
     """Return a row's text without the numbers of connections.
 
-    In a single analysis, a connection between the same ends has one number; in several analyses, it
-    has several numbers.
+    In a single analysis, a connection between the same ends is given one number; in several
+    analyses, several numbers.
     """
     return re.sub(r"#\d+'", "'", row)
 

@@ -244,7 +244,7 @@ def ended(
         with monkeypatch.context() as patch:
             patch.setattr(SqlCatalog, "commit_table", counted)
             if isinstance(raised, Killed):
-                # The process that would clean up is dead too.
+                # The process that would clean up is also dead.
                 patch.setattr(staging, "give_up", lambda *_: None)
             yield
             assert left[0] < 0, "there are not so many commits"

@@ -78,7 +78,7 @@ def test_batches_beyond_bounds_are_left_out_as_by_the_reference_and_counted(
     assert len(one.records) == RECORDS
     totals = done.facts.totals
     assert totals.batches_beyond_bounds == totals.decode_failures == BOMBS
-    # There is only one reason, however many batches there are.
+    # There is only one reason, no matter how many batches there are.
     assert [one.count for one in done.facts.failure_counts] == [BOMBS]
 
 

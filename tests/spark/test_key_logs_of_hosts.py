@@ -101,16 +101,14 @@ class Hosts:
         return path
 
     def captures(self, kind: str) -> Path:
-        """Write a capture of each host: each packet is in one of two hosts' captures,
-        or in both.
-        """
+        """Write a capture for each host: each packet is in one of two hosts' captures, or in both."""
         source = random.Random(9)
         seen: list[list[tuple[int, bytes]]] = [[] for _ in range(HOSTS)]
         for time, number, packet in self.sent[kind]:
             first, second = number % HOSTS, (number + 1) % HOSTS
             lacks = source.choice([first, second, None, None, None, None])
             for host in {first, second} - {lacks}:
-                # The clock of one host is ahead.
+                # One host's clock is ahead.
                 seen[host].append((time + 70 * host, packet))
         directory = self.root / f"captures-{kind}"
         directory.mkdir()

@@ -58,7 +58,7 @@ def connect(told: Told, seed: int) -> None:
             body["responses"] = []
         latency_us = None if chance.random() < 0.05 else at * MS + place - sent_us
         asks = WAITS if api == "Fetch" else {}
-        # A request log has no sizes.
+        # A request log contains no sizes.
         sizes = (None, None) if seed % 10 == 0 else (100, 50)
         told.exchange(who, api, sent_us, latency_us, asks, body, sizes=sizes)
 

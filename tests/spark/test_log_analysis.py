@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 HOSTILE = "<script>alert(1)</script>"
-# Each of two partitions has 40 keys, four times. The other records are written by hand.
+# Each of two partitions contains 40 keys, four times each. The other records are written by hand.
 KEYS, TIMES = 40, 4
 
 
@@ -128,7 +128,7 @@ def test_storage_is_what_was_written(spark: SparkSession, done: Analysis) -> Non
     assert row["batches"] < 100
     assert row["p99_batch_bytes"] is None
     assert row["mean_record_bytes"] == pytest.approx(2 * (sizes[1] - 16 * 61) / records)
-    # The values have 614 and 615 bytes, and the size classes are 8 bytes wide.
+    # The values take 614 and 615 bytes, and the size classes are 8 bytes wide.
     assert (row["p50_record_bytes"], row["p99_record_bytes"]) == (608, 608)
     assert row["oldest_time"].timestamp() * 1000 == TIME
     assert row["newest_time"].timestamp() * 1000 == TIME + TIMES * KEYS + TIMES - 2
@@ -201,7 +201,7 @@ def test_savings_are_of_what_was_written_again(spark: SparkSession, done: Analys
         assert 0 < row["sampled_share"] <= 1
         share = row["written_bytes"] / row["sampled_bytes"]
         assert row["estimated_bytes"] == round(row["bytes"] * share)
-        # All records have about the same size.
+        # All records are of about the same size.
         size = plain_bytes / row["sampled_records"]
         ratio = (row["written_bytes"] - headers) / plain_bytes
         held = size * collected(row, size, ratio * 1.05 if row is not plain else 1.0)

@@ -131,7 +131,7 @@ def test_an_hour_is_skipped_undone_killed_and_read_again(
         one_log(path, 0, 25).rename(path.with_name("kafka-request.log.1"))
         one_log(path, 25, 30)
         second = read()
-        # The rotated file alone has no new line now.
+        # Now the rotated file alone contains no new line.
         path.rename(path.with_name("kafka-request.log.2"))
         assert read() == second
         assert seen(out, form) == [*range(30)]

@@ -70,7 +70,7 @@ def assert_same(found: Told, expected: Told) -> None:
         assert found[name] == rows, name
     assert {"storage", "savings", "latency", "sizes", "last_commits", "partitions"} <= {*found}
     assert len(expected["asked again"]) == len(expected["storage"]) == 3
-    # The metadata's records have no keys.
+    # The records of the metadata have no keys.
     assert sum("'keyed_records': 0" in row for row in expected["storage"]) == 1
 
 

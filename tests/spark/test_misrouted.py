@@ -34,7 +34,7 @@ def test_refused_connections_by_client_and_by_what_was_meant(spark: SparkSession
     connect(told, "billing", "10.0.1.1:4002", 60 * SECOND, east, east)
     connect(told, "billing", "10.0.1.1:4003", 90 * SECOND, (meant("east", 4), REFUSED))
     connect(told, None, "10.0.1.2:4001", 120 * SECOND, (meant(None, -1), REFUSED))
-    # The intended broker, another error, and a client that names no broker.
+    # The intended broker, a different error, and a client that names no broker.
     connect(told, "billing", "10.0.1.1:4004", 0, (meant("west", 1), {"error_code": 0}))
     connect(told, "billing", "10.0.1.1:4005", 0, (meant("east", 3), {"error_code": 35}))
     connect(told, "old", "10.0.1.3:4001", 0, ({}, {}))

@@ -1,4 +1,4 @@
-"""The changes that `make cluster` makes to an analysis take effect, which no other test checks."""
+"""The changes that `make cluster` makes to an analysis take effect; no other test checks this."""
 
 from __future__ import annotations
 

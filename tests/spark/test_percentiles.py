@@ -69,7 +69,7 @@ def test_percentiles_are_those_of_the_sorted_values_on_any_split(
         each = ranked(in_buckets, ["group"], "bucket", "all").select(
             *(at_rank_within("of", "rounded", "rows", "all", percent) for percent in PERCENTS)
         )
-        # Each percentile is in one bucket.
+        # Each percentile falls into one bucket.
         columns = zip(*each.collect(), strict=True)
         assert [[one for one in of if one is not None] for of in columns] == [
             [value] for value in expected

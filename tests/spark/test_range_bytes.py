@@ -51,7 +51,7 @@ def test_each_task_gets_what_was_asked_for(
 
     write_tables = capture_job.write_tables
     monkeypatch.setattr(capture_job, "survey_capture", seen)
-    # Imported by name, because the package has a function with the module's name.
+    # Imported by name, because the package contains a function with the module's name.
     monkeypatch.setattr("flexwire.spark.analyze.write_tables", in_small_chunks)
     monkeypatch.setattr("flexwire.spark.options.LEAST_GIVEN_RANGE", MIB)
     analyze([tmp_path / "in"], tmp_path / "one", spark=spark)

@@ -67,7 +67,7 @@ SENT = [
     Sent(1, "10.0.0.7", "billing", "Metadata", 0, "closed"),
     Sent(2, "10.0.0.7", "billing", "Metadata", 0, "closed"),
     Sent(3, "10.0.0.7", "billing", "ListOffsets", 0, "closed"),
-    # The same client id at another address is another client, so it is not counted.
+    # The same client id at a different address is a different client, so it is not counted.
     Sent(3, "10.0.0.8", "billing", "Metadata", 0, "closed"),
     Sent(3, "10.0.0.8", None, "Metadata", 0, "closed"),
     Sent(4, "10.0.0.9", "other", "ApiVersions", 5, "unsupported"),

@@ -1,4 +1,4 @@
-"""Nothing that an analysis writes contains a secret, however the traffic is damaged.
+"""Nothing that an analysis writes contains a secret, no matter how the traffic is damaged.
 
 About a thousand connections are analyzed once without credentials and once with them. The second
 analysis must show what the first must hide. It covers only a fourth of the message fields, because
@@ -80,7 +80,7 @@ def found(analysis: Analysis) -> set[tuple[str, bytes]]:
 
 
 def not_found(planted: Planted, analysis: Analysis) -> set[str]:
-    """Return the kinds of secrets that are shown nowhere."""
+    """Return the kinds of secrets that are not shown anywhere."""
     words = {word for _, word in found(analysis)} & planted.words.keys()
     return set(planted.words.values()) - {planted.words[word] for word in words}
 

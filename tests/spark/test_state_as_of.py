@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from flexwire.storage.input_file import InputFile
 
 pytestmark = pytest.mark.spark
-# All early records are from before the moment, the last one exactly at that time. The other records
-# are two days later, so that a group is no longer in use.
+# All early records precede the moment, except the last, which is exactly at that time. The other
+# records are two days later, so that a group is no longer in use.
 CUT, LATER = TIME + 1000, TIME + 2 * 86_400_000
 AT = datetime.fromtimestamp(CUT / 1000, UTC)
 OFFSETS = "__consumer_offsets-0"

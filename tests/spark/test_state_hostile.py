@@ -104,7 +104,7 @@ def test_what_is_below_the_start_or_was_replaced_counts_no_more(done: Analysis) 
 
 
 def coordinators(root: Path) -> None:
-    """Write two partitions of each topic. The second one continues for an hour."""
+    """Write two partitions of each topic. The second continues for an hour."""
     for number, at in enumerate((0, 3_600_000)):
         groups = Timed("__consumer_offsets")
         groups.name = f"__consumer_offsets-{number}"

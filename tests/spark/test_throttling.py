@@ -161,6 +161,6 @@ def test_every_response_that_says_for_how_long_is_looked_at(message: str) -> Non
         for one in fields
         if "throttle" in one.name.lower()
     }
-    # If a message has a throttle time, the field is at the top level and has this name.
+    # If a message contains a throttle time, the field is at the top level and has this name.
     assert {name for name, _ in names} <= {"ThrottleTimeMs"}
     assert (("ThrottleTimeMs", 0) in names) == (message in throttled_messages()) == bool(names)

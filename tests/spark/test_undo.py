@@ -85,7 +85,7 @@ def state_of(tables: GrownTables) -> tuple[str | None, dict[Partition, int]]:
 
 
 def undo(tables: GrownTables, run: str) -> int:
-    """Remove an analysis. Return the number of the files that it had written."""
+    """Remove an analysis. Return the number of files that it had written."""
     groups = [*staging.to_undo(fresh(tables), run)]
     staging.undo(fresh(tables), run)
     return sum(len(group.files) for group in groups)

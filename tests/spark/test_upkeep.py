@@ -371,7 +371,7 @@ def test_commands_say_what_they_do_before_they_do_it(out: OutputDirectory) -> No
 @pytest.mark.long
 @pytest.mark.slow
 def test_tables_of_an_earlier_release_are_read_and_grow(out: OutputDirectory) -> None:
-    """These tables are partitioned by analysis too, and their files lack that column."""
+    """These tables are also partitioned by analysis, and their files lack that column."""
     place = out.child("tables/frames")
     fields = [*FRAMES_TABLE, pa.field("day", pa.date32()), pa.field("analysis", pa.string())]
     DeltaTable.create(

@@ -20,7 +20,8 @@ from flexwire.spark.functions.messages import column_type, decoded, encoded, por
 from tests.codec.vectors import has_changed, load
 from tests.spark.functions.chosen import FAILFAST, PERMISSIVE, chosen
 
-# These messages have arrays, nested arrays, nullable structures, tagged fields, uuids and records.
+# These messages contain arrays, nested arrays, nullable structures, tagged fields, uuids and
+# records.
 SOME = (
     "FetchRequest",
     "MetadataResponse",

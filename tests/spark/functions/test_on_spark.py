@@ -46,7 +46,7 @@ def test_a_function_takes_the_catalog_along_that_its_caller_had(
         text = from_kafka(F.lit(ping), "PingRequest", 0).text
     finally:
         use_catalog(None)
-    # Both columns are in one query, and therefore in one worker.
+    # Both columns are in the same query, and therefore in the same worker.
     bundled = from_kafka_variant(F.lit(b""), F.lit("PingRequest"), F.lit(0), {"mode": "permissive"})
     why = F.variant_get(bundled, "$._corrupt_record.reason", "string")
     (row,) = spark.range(1).select(text.alias("text"), why.alias("why")).collect()

@@ -17,7 +17,8 @@ Value: TypeAlias = dict[str, Any]
 CLASSIC: Final = "GroupMetadata"
 TYPES: Final = ("Consumer", "Share", "Streams")
 LEFT: Final = -1
-"""The epoch of a member that leaves, which is also the assignment epoch of a group without one."""
+"""The epoch of a member that leaves, which is also the assignment epoch of a group without one.
+"""
 
 # The type of a record, by its name after "ConsumerGroup", "ShareGroup" or "StreamsGroup".
 EPOCH, MEMBER, CURRENT = "Metadata", "MemberMetadata", "CurrentMemberAssignment"
@@ -76,7 +77,7 @@ class Groups:
 
     def replay(self, record: str, key: Key, value: Value | None) -> None:
         if record == CLASSIC:
-            # The group that had this id is gone, with all its members.
+            # The group that used this id is gone, with all its members.
             self.by_id.pop(key["group"], None)
             if value is not None:
                 self.by_id[key["group"]] = Group("classic", value)

@@ -35,7 +35,7 @@ class MadeTopic:
     def add(
         self, key: bytes | None, value: bytes | None, producer: int = -1, time: int | None = None
     ) -> int:
-        """Add a record, in a transaction if it has a producer. Return its offset."""
+        """Add a record, in a transaction if a producer is given. Return its offset."""
         own = {"producer_id": producer, "producer_epoch": 0, "is_transactional": True}
         self._add(key, value, own if producer >= 0 else {}, time)
         return self.offset - 1

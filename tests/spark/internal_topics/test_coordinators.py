@@ -136,7 +136,7 @@ def test_commits_at_any_moment_are_those_of_coordinators(
         assert unknown == 0 if version == NEW else known > unknown > 0
 
 
-# The test has as many partitions as two logs. Each moment takes one query.
+# The test uses as many partitions as two logs contain. Each moment requires one query.
 @pytest.mark.long
 @pytest.mark.parametrize(
     "seed", [1, *(pytest.param(n, marks=pytest.mark.cluster) for n in (2, 3, 4, 5))]

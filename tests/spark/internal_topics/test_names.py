@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 
 
 def view(name: str) -> Any:
-    """Return the file of a view, which has the same name as the package's function."""
+    """Return the file of a view, which is named like the package's function."""
     return import_module(f"flexwire.answers.state.{name}")
 
 

@@ -124,7 +124,7 @@ def test_a_broker_s_log_is_typed_in_one_task_as_by_rows(
     for path in vectors():
         if path.endswith(ending):
             write(tmp_path, path)
-    # Each release has its own directory.
+    # There is a separate directory for each release.
     for log in {one.parent.parent for one in tmp_path.rglob(f"{BASE}.log")}:
         assert check(log, topic)
 
@@ -147,7 +147,7 @@ def test_the_last_of_each_key_that_decodes_is_never_left_out(
 
     assert last(left) == last(every)
     assert len(last(every)) <= len(left) <= len(every)
-    # The whole batch is read, although the last record does not decode.
+    # The whole batch is read, although the last record cannot be decoded.
     assert damages < 9999 or len(left) < len(every) / 2
 
 

@@ -85,7 +85,7 @@ def of_member(kind: str, member: Member) -> tuple[Any, ...]:
     """Return the row of `group_members` for a member of a group that is not classic."""
     told, has = member.told or {}, member.has or {}
     fields = ("instance_id", "rack_id", "client_id", "client_host", "subscribed_topic_names")
-    # If no record has these values, Kafka uses null, an empty string or an empty list.
+    # If no record contains these values, Kafka uses null, an empty string or an empty list.
     missing = {"instance_id": "" if member.told and kind != "share" else None}
     lists = has.get("assigned_partitions") or has.get("active_tasks") or ()
     assigned = [
@@ -199,7 +199,7 @@ def test_groups_and_members_are_those_of_a_coordinator(
 def compacted(log: list[Written], bound: int, drawn: random.Random) -> set[int]:
     """Remove what a cleaner may remove up to ``bound``: replaced records and tombstones.
 
-    The tombstones of classic groups remain. Without these tombstones the replaced groups would
+    The tombstones of classic groups remain. Without these tombstones, the replaced groups would
     exist again, also for a coordinator that loads the log.
     """
     last = {one.encoded()[0]: at for at, one in enumerate(log[:bound])}

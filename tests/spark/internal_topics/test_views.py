@@ -129,7 +129,7 @@ def test_where_the_log_was_compacted_an_earlier_moment_may_be_unknown(
     root = commits_log(tmp_path, removed=(0, 1, 4, 7, 8))
     log = open_log(spark, root, "consumer-offsets", offsets={0: 7})
     assert (log.until, log.cleaned, log.whole, log.incomplete) == ({0: 7}, {0: 9}, {0: 0}, (0,))
-    # The other groups have later records, and may have had other records before offset 7. The
+    # The other groups have later records, and may also have had other records before offset 7. The
     # commit that was pending at 7 may have replaced another commit.
     assert found(log) == {0: (4, []), 2: None, 4: None, 5: None, 6: None}
     assert {row.pending for row in last_commits(log).collect()} == {None}

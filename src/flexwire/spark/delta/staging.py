@@ -366,10 +366,9 @@ def grown_staging(
     """Provide a place for one analysis to be added to ``tables``.
 
     ``sources`` are its captures. ``digest_of`` takes some captures and returns the digest of the
-    whole input. ``has_logs`` is true if the input also contains logs. ``growth`` contains the new
-    lines of ``request_logs``. With ``append``, the analysis is added, except for files that are
-    already in the tables or that a tap is still writing; otherwise it replaces the tables. First,
-    leftovers are removed.
+    whole input. ``has_logs`` is true if there are also logs. ``growth`` contains the new lines of
+    ``request_logs``. With ``append``, the analysis is added, without files that are in the tables
+    or that a tap is still writing; otherwise it replaces the tables. First, leftovers are removed.
     """
     out = tables.out
     tables.check()

@@ -1,4 +1,4 @@
-"""Captures from rehearsing taps show the refused clients and requests, and which clients came back."""
+"""Captures from rehearsing taps show refused clients and requests, and which clients came back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An analysis of a failed cluster's disks says which replica it read, and where the replica ends."""
+"""An analysis of a failed cluster's disks says which replica it read, and where that ends."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def bucket() -> Iterator[str]:
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process whose Spark has the current environment, then read the output."""
+    """Run the command in a process whose Spark has this environment, then read the output."""
     command = [sys.executable, "-c", f"{AS_ONE}({list(map(str, arguments))})"]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

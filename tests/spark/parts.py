@@ -66,7 +66,7 @@ def rows_of(table: str, number: int) -> pa.RecordBatch:
 
 
 def write_parts(number: int, task_output: TaskOutput) -> None:
-    """Do the work of a range's task: write its part of each table, and small files next to tables."""
+    """Do the work of a range's task: write parts of tables, and small files next to the tables."""
     for table in ROWS:
         local = task_output.scratch / table.replace("/", "-")
         with TableWriter(local, SCHEMA) as writer:

@@ -101,7 +101,7 @@ class Hosts:
         return path
 
     def captures(self, kind: str) -> Path:
-        """Write a capture of each host: every packet is in either or both of two hosts' captures."""
+        """Write a capture of each host: every packet is in one or both of two hosts' captures."""
         source = random.Random(9)
         seen: list[list[tuple[int, bytes]]] = [[] for _ in range(HOSTS)]
         for time, number, packet in self.sent[kind]:

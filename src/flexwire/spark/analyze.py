@@ -226,7 +226,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and is passed 
 
     ``paths`` are files, directories and patterns; ``out`` is a directory or a URL. Logs become
     tables named "log_…"; request logs (local times in ``timezone``) fill capture tables. Other
-    files raise errors, unless ``skip_unreadable`` is true. ``show_credentials`` shows credentials.
+    files cause errors, unless ``skip_unreadable`` is true. ``show_credentials`` shows credentials.
     An earlier analysis in ``out`` is replaced, or extended with ``append``. ``iceberg_catalog`` is
     the catalog of Iceberg tables. ``register`` ("spark_catalog.kafka") adds other tables to Spark's
     catalog. The session is ``spark``, or a new session on ``master`` (default: that of

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Filter = Callable[[logging.LogRecord], bool]
 
-# Once Java has ended, nothing listens for the next call to it.
+# Once Java has ended, nothing listens for further calls to it.
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"

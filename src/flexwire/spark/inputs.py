@@ -12,7 +12,7 @@ from flexwire.errors import FlexwireError, StorageError
 from flexwire.extras import needed_by
 from flexwire.facts.facts import TlsFacts, TlsReason
 
-# This module defined these names before, and still exports them.
+# This module previously defined these names, and still exports them.
 from flexwire.inputs import Inputs, capture_sources, input_sources
 from flexwire.spark.delta.staging import grown_staging
 from flexwire.spark.publishing.local import local_staging
@@ -72,7 +72,7 @@ def begin_output(
 ) -> Iterator[Staging]:
     """Begin the output of a capture analysis in ``out``; remove unpublished files at the end.
 
-    The ``files`` are the captures. The ``logs`` are identified by their offsets and not by their
+    The ``files`` are the captures. The ``logs`` are identified by their offsets, not by their
     files, because logs grow. Request logs are identified by their first bytes.
     """
     if output.format in {DELTA, ICEBERG}:

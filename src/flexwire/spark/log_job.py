@@ -92,7 +92,7 @@ Walk = tuple[tuple[int, "Replica"], ...]
 
 @dataclass(frozen=True, slots=True)
 class LogPlan:
-    """The plan of the tasks of an analysis of logs.
+    """The plan for the tasks of a log analysis.
 
     Attributes:
         partitions: every partition, by its number in the works.
@@ -118,7 +118,7 @@ def plan_logs(
     tasks_at_once: int,
     known_offsets: Mapping[Partition, int] | None = None,
 ) -> LogPlan:
-    """Plan the reading of logs. ``files`` are their segments and indexes.
+    """Plan how logs are read. ``files`` are their segments and indexes.
 
     If several directories contain the same partition, the directory with which Kafka would continue
     is read (`flexwire.logs.discovery`). If tables grow, ``known_offsets`` contains the offsets at
@@ -431,7 +431,7 @@ def _digest(
 
 
 class _RunWriter:
-    """Write the runs of keys of one task.
+    """Write one task's runs of keys.
 
     If a task is restarted, its runs are given other names.
     """

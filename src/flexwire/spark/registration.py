@@ -23,10 +23,10 @@ def register(
     On PySpark 4.1 and later, the functions are registered if ``messages`` lists message names: see
     `flexwire.spark.functions.register_functions`.
 
-    Spark finds a format without this call too, unless another module whose name begins with
+    Spark finds a format even without this call, unless another module whose name begins with
     ``pyspark_`` fails to import.
 
-    With ``push_filters`` Spark passes the filters of a query to "kafka-log", on PySpark 4.1 and
+    With ``push_filters``, Spark passes the filters of a query to "kafka-log", on PySpark 4.1 and
     later, so that less is read. This sets ``spark.sql.python.filterPushdown.enabled``. If that
     setting becomes false again, every query fails. The default is false, because Spark loses rows
     with this setting: a DataFrame that was filtered once is read as filtered in later queries, and

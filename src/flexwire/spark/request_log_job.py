@@ -74,7 +74,7 @@ _LEAST_SPAN_US: Final = 600_000_000
 
 @dataclass(frozen=True, slots=True)
 class RequestLogPlan:
-    """The plan of the tasks of an analysis of request logs.
+    """The plan for the tasks of a request log analysis.
 
     ``span_us`` is approximately the time from the first line to the last.
     """

@@ -6,8 +6,8 @@ keys of `flexwire.tables.keys` join them. Each connection is a single row, whose
 For each request, a column indicates whether its response is in a later analysis. Frames and records
 contain the facts about the client and the topic that a later analysis learned.
 
-Lookups are joins by unique keys. If an answer does not use the joined columns, Spark therefore
-leaves the join out.
+Lookups are joins by unique keys. Spark therefore omits a join if an answer does not use the joined
+columns.
 """
 
 from __future__ import annotations

@@ -82,8 +82,8 @@ def open_tables(
 
     Tables that grow contain the rows of all analyses. With ``since`` or ``until`` they contain
     only the frames, messages and records of that time, and the connections with traffic in that
-    time. For growing tables, no file of another day is read. A time is a datetime with a zone, or
-    an ISO 8601 string, which is read as UTC if it contains no zone. Tables of logs are always
+    time. For growing tables, no files from other days are read. A time is a datetime with a zone,
+    or an ISO 8601 string, which is read as UTC if it contains no zone. Tables of logs are always
     whole.
 
     Raises `FlexwireError` if there is no complete analysis, and `ArgumentError` for an invalid

@@ -30,8 +30,8 @@ first marks the killed analysis "abandoned". If that analysis is still alive, it
 after this mark, and it fails with an error, because the first entry in the ledger counts.
 
 An input is identified by the URL, size and version of each of its files. Analyzing the same input
-again does nothing. Files that are already in the tables are left out. Request logs are identified
-by their first bytes, and only their new lines are read (`request_logs`). Without ``append`` an
+again does nothing. Files that are already in the tables are skipped. Request logs are identified by
+their first bytes, and only their new lines are read (`request_logs`). Without ``append`` an
 analysis replaces all analyses in the tables. The new analysis's ledger entry records this. The rows
 of the replaced analyses are removed afterwards.
 

@@ -64,7 +64,7 @@ FIXED: Final = {
         *LOG_TABLES,
     )
 }
-"""The columns of each table whose columns do not depend on the input."""
+"""The columns of those tables whose columns do not depend on the input."""
 
 
 def possible_tables() -> list[str]:
@@ -307,7 +307,7 @@ def _days(file: pq.ParquetFile, time: str) -> list[int]:
 
 def _numbers(times: pa.Array) -> pa.Array:
     micros = times.cast(pa.int64())
-    # The result is rounded down, also for times before 1970.
+    # The result is rounded down, even for times before 1970.
     days = pc.divide(micros, _DAY_US)
     early = pc.less(micros, pc.multiply(days, _DAY_US))
     return pc.subtract(days, early.cast(pa.int64()))

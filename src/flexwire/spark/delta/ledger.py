@@ -122,7 +122,7 @@ class LedgerEntry:
 def new_entry(
     run: str, state: str, digest: str, files: Mapping[str, int], tables: Any = ()
 ) -> LedgerEntry:
-    """Return an entry with the current time; ``files`` maps names of files to their numbers."""
+    """Return an entry with the current time; ``files`` maps file names to their numbers."""
     return LedgerEntry(
         run, state, digest, datetime.now(UTC), flexwire.__version__, [*files.values()], [*tables],
         first_file=min(files, default=None), last_file=max(files, default=None),
@@ -358,7 +358,7 @@ class Ledger(ABC):
 
     @abstractmethod
     def _commit(self, old: Any, new: list[LedgerEntry], *, replaces: bool) -> None:
-        """Add entries if nobody has committed since ``old``; with ``replaces``, drop old entries.
+        """Add entries if no one has committed since ``old``; with ``replaces``, drop old entries.
 
         If necessary, the ledger is created, or columns are added to it. Raises
         `CommittedBetweenError`.

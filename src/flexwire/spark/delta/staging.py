@@ -1,8 +1,8 @@
 """Adds one analysis to tables, from its first file to its entry in the ledger.
 
-`undo` removes the last analysis again, so that its input can be analyzed again. One commit removes
-the entry of the last analysis from the ledger. After this commit, flexwire's readers no longer see
-the rows of the analysis. If `undo` is killed after this commit, the next analysis completes the
+`undo` removes the last analysis, so that its input can be analyzed again. One commit removes the
+entry of the last analysis from the ledger. After this commit, flexwire's readers no longer see the
+rows of the analysis. If `undo` is killed after this commit, the next analysis completes the
 removal. The next analysis begins with the same state as the removed analysis.
 """
 
@@ -117,7 +117,7 @@ def give_up(tables: GrownTables, run: str) -> None:
 
 
 def remove_run(out: OutputDirectory, run: str) -> None:
-    """Remove the files of an analysis that is in no table."""
+    """Remove the files of an analysis that is not in any table."""
     directory = DeltaDirectory(out.url, run)
     directory.remove([entry.name for entry in directory.entries("")])
     if directory.path is not None:
@@ -212,7 +212,7 @@ class GrownStaging(RunStaging):
     def publish(self) -> None:
         """Add the files to their tables, and then the analysis to the ledger."""
         if (own := self.files.path) is not None:
-            # Killed attempts of tasks leave files there.
+            # Killed task attempts leave files there.
             shutil.rmtree(own / SCRATCH, ignore_errors=True)
         self.remove_unnamed()
         tables = self._tables()
@@ -248,7 +248,7 @@ class GrownStaging(RunStaging):
         """Return the entries to add to the ledger, and add the replaced entries to ``replaced``."""
         own_state = old.states({self.run}).get(self.run)
         if own_state == IN:
-            # The reply to an earlier try was lost.
+            # The reply to an earlier attempt was lost.
             return None
         if own_state is not None:
             raise FlexwireError(

@@ -10,7 +10,7 @@ commit lists it. A file is removed only a long time after the last commit that l
 - `to_retire` and `retire` remove the days before a given day from the tables. A connection is kept
   if it was still seen on or after the given day. The ledger keeps its entries, so that no capture
   is analyzed again.
-- `unnamed_files` and `remove_unnamed_files` remove files that no table lists and nobody reads.
+- `unnamed_files` and `remove_unnamed_files` remove files that no table lists and no reader uses.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ def _apply(
     data: ColumnOrName,
     version: ColumnOrName | int,
 ) -> Column:
-    """Apply a function of messages to columns.
+    """Apply a function for messages to columns.
 
     If all rows use the same version, the version is not sent as a column.
     """

@@ -157,7 +157,7 @@ def plain(value: Any) -> Any:
 def header_values(
     convention: Convention, key: str, name: str, options: FunctionSettings, headers: pa.Array
 ) -> pa.Array:
-    """Read the last record header of a key in each row as a type of `HEADER_TYPES`.
+    """In each row, read the last record header with a key as a type from `HEADER_TYPES`.
 
     The result is null if there is no such header, or if the header's value is null. Other headers
     are not read. A value that does not fit the type raises `RecordHeaderError`. In PERMISSIVE mode

@@ -277,7 +277,7 @@ def _named(name: str | None) -> str:
 
 
 def _unknown(error: FlexwireError, options: FunctionSettings, data: pa.Array) -> pa.StructArray:
-    """Return the rows of PERMISSIVE mode for messages that are not in the catalog."""
+    """Return the rows that PERMISSIVE mode returns for messages that are not in the catalog."""
     validate(data, full=True)
     row = {options.corrupt: {"reason": str(error), "path": "", "offset": None}}
     error_rows = variants([row] * len(data))

@@ -135,7 +135,7 @@ class IcebergLedger(Ledger):
 
     def _add(self, old: IcebergLedgerSnapshot, new: list[LedgerEntry], *, replaces: bool) -> None:
         table = old.table
-        assert table is not None  # noqa: S101 - for mypy: the table was made before
+        assert table is not None  # noqa: S101 - for mypy: the table already exists
         removed = {file["path"] for file in (old.ledger_files if replaces else old.to_join())}
         kept = [] if replaces or not removed else old.entries_of(removed)
         rows = pa.Table.from_pylist([asdict(entry) for entry in (*kept, *new)], COLUMNS)

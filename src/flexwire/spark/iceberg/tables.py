@@ -44,7 +44,7 @@ _DAY: Final = "day"
 _LOGGER: Final = logging.getLogger("pyiceberg.io.pyarrow")
 PROPERTIES: Final = {
     "format-version": "2",
-    # The name of an analysis is longer than the 16 letters that statistics keep by default.
+    # An analysis's name is longer than the 16 characters that statistics keep by default.
     f"write.metadata.metrics.column.{ANALYSIS}": "full",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",

@@ -1,7 +1,7 @@
 """The names under which tables are found: a catalog, its properties, and a database in it.
 
-Keys and passwords are never part of these names, so they appear on no command line and in no file
-of an output. The library that opens the catalog reads keys and passwords from its own
+Keys and passwords are never part of these names, so they never appear on a command line or in a
+file of an output. The library that opens the catalog reads keys and passwords from its own
 configuration.
 """
 
@@ -68,10 +68,10 @@ def catalog_table(name: str) -> str:
 class IcebergCatalog:
     """The catalog of Iceberg tables: a name in pyiceberg's configuration, and properties.
 
-    ``properties`` are properties of pyiceberg, such as "uri" and "type", and override pyiceberg's
-    configuration. The properties are stored in the output, so that readers need only the output's
-    path. Raises `ArgumentError` for a key or a password. Without a ``name`` the catalog is a SQLite
-    file in the output.
+    ``properties`` contains pyiceberg properties, such as "uri" and "type", which override
+    pyiceberg's configuration. The properties are stored in the output, so that readers need only
+    the output's path. Raises `ArgumentError` for a key or a password. Without a ``name`` the
+    catalog is a SQLite file in the output.
 
     >>> IcebergCatalog("lake.kafka", {"type": "rest", "uri": "http://127.0.0.1:8181"}).place
     DatabaseName(catalog='lake', database='kafka')

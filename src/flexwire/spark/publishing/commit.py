@@ -304,7 +304,7 @@ class TasksDataSource(DataSource):
         return "flexwire_tasks"
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002, FBT001 - PySpark requires this signature
-        """Return the writer of the job that is in the options."""
+        """Return the writer for the job in the options."""
         # `run_tasks` made these bytes, in Spark's own way for pickled objects.
         return _TasksWriter(pickle.loads(base64.b64decode(self.options[_OPTION])))  # noqa: S301 - we wrote these bytes ourselves
 

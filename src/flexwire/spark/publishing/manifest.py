@@ -94,8 +94,8 @@ class CommittedTask(Generic[T]):
 
 def check_owners(committed: Sequence[CommittedTask[T]]) -> None:
     """Raise `AnalysisError` if digests of names show that two tasks have written the same file."""
-    # This keeps eight bytes for each of a million names. Names are compared only if these bytes are
-    # equal.
+    # This stores eight bytes for each of a million names. Names are compared only if these bytes
+    # are equal.
     hashes = np.sort(
         np.fromiter((hash(file.name) for task in committed for file in task.files), np.int64)
     )

@@ -102,7 +102,7 @@ class TaskOutput:
 
     @contextmanager
     def open_attempt(self, number: int) -> Iterator[TaskOutput]:
-        """Return the output of one attempt of a task."""
+        """Return the output of one task attempt."""
         root = self.directory.path
         if root is None:
             # Spark removes these directories when the executor ends, even if its workers were

@@ -1,7 +1,7 @@
 """Captures from several hosts with TLS and key logs produce the same tables as plain connections.
 
 Every connection is in the captures of two hosts, and each host misses packets that the other host
-captured. Tasks divide the connections twice: to decrypt them, and to survey the result.
+captured. The connections are divided among tasks twice: to decrypt them, and to survey the result.
 """
 
 from __future__ import annotations

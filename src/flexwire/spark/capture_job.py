@@ -6,7 +6,7 @@ files looked at ─▶ in order, cut in pieces ─▶ survey of each piece ─�
 ```
 If there are few files, the task that plans the pieces examines them itself. One task surveys a
 small capture from start to end. One task also surveys a capture whose pieces cannot be verified
-(`flexwire.survey.fold`). If files must be merged, tasks divide the connections
+(`flexwire.survey.fold`). If files must be merged, the connections are divided among tasks
 (`flexwire.spark.share_job`).
 
 ```
@@ -261,7 +261,7 @@ def _fold(
     _number: int,
     task_output: TaskOutput,
 ) -> SurveySummary:
-    """Fold the surveys of the pieces, unless tasks should divide the connections."""
+    """Fold the surveys of the pieces, unless the connections are to be divided among tasks."""
     begin_task()
     keep, directory = partial(keep_entry, task_output.directory), task_output.directory
     plan: SurveyPlan = get_entry(directory, PLAN)

@@ -1,4 +1,4 @@
-"""Reads brokers' request logs for an analysis, and writes the tables of traffic from their lines.
+"""Reads brokers' request logs for an analysis, and writes the traffic tables from their lines.
 
 ```
 files ─▶ what they are ─▶ pieces, some a task ─▶ frames, messages/<Message>, forwarded_requests
@@ -157,7 +157,7 @@ def _span_us(files: Sequence[RequestLogFile], zone: Zone) -> int:
     return span if is_sure else max(span, _LEAST_SPAN_US)
 
 
-# A batch ends with this number of lines, or once their bodies reach this weight.
+# A batch ends after this number of lines, or once their bodies reach this weight.
 _LINES: Final = 20_000
 _HEAVIEST: Final = 32 << 20
 # The approximate size of a structure in columns. In the line, an empty structure takes three bytes.
@@ -209,8 +209,8 @@ def write_request_log_tables(
     written_files = compact(spark, committed, task_output)
     remove_parts(task_output.directory)
     settle(task_output.directory, task_output.count_files(written_files))
-    # The table of connections can be written only now, because it contains the facts of several
-    # tasks about each connection.
+    # The table of connections can be written only now, because it combines facts about each
+    # connection from several tasks.
     notes += _write_connections(task_output, sums.audit.logged(), growth)
     packets = _packets(counts)
     sums.add(PACKETS, packets)
@@ -221,7 +221,7 @@ def write_request_log_tables(
 def _write_connections(
     task_output: TaskOutput, rows: Iterable[pa.RecordBatch], growth: RequestLogGrowth | None
 ) -> tuple[str, ...]:
-    """Write the table of connections, and if tables grow, the state for the next analysis."""
+    """Write the table of connections and, if tables grow, the state for the next analysis."""
     if growth is None:
         _write(task_output, CONNECTIONS, CONNECTIONS_TABLE, rows)
         return ()

@@ -84,7 +84,7 @@ _SMALL_ANSWERS: Final = SMALL_CONF | {
     # Examining each stage before planning the next one pays off only for large tables.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
-    # Each table is one partition, so an answer is one task. Broadcasting a table would need a
+    # Each table is one partition, so an answer is one task. Broadcasting a table would require a
     # separate job.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.optimizer.disableHints": "true",
@@ -115,7 +115,7 @@ def _quoted(option: str) -> str:
 
 
 def on_this_machine(threads: int) -> dict[str, str]:
-    """Return the additional start settings of a Java that runs all tasks itself."""
+    """Return the additional start settings of a Java process that runs all tasks itself."""
     return {
         # The owner of a cluster decides about the cluster's web pages.
         "spark.ui.enabled": "false",

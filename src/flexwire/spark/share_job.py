@@ -1,4 +1,4 @@
-"""Survey captures that must be merged: several tasks divide the connections.
+"""Survey captures that must be merged: the connections are divided among several tasks.
 
 ```
 all files ─▶ merged; a share of the connections is surveyed ─▶ the shares are joined

@@ -76,7 +76,7 @@ class Tables:
 
     @property
     def records(self) -> Path:
-        """The table of records that were produced or fetched, with the facts of their batches."""
+        """The table of records that were produced or fetched, with facts about their batches."""
         return self.root / "records"
 
     @property

@@ -57,7 +57,7 @@ because each task reads all captures.
 """
 MOST_SHARES: Final = 8
 """The largest number of tasks. With more tasks, each task would mostly skip the packets of other
-tasks. Skipping a packet takes a quarter of the time of reading it.
+tasks. Skipping a packet takes a quarter of the time that reading it takes.
 """
 _KEYS, _FILES = "_keys", "_files"
 _CAPTURES: Final = "captures"
@@ -87,7 +87,7 @@ class SealedKeys:
     def read(self) -> KeyLog:
         """Return the key log.
 
-        Raises `StorageError` if the file is not the file that `seal` wrote.
+        Raises `StorageError` if the file is not the one that `seal` wrote.
         """
         data, primitives = self.directory.read(_KEYS), load_primitives()
         try:

@@ -69,7 +69,7 @@ def is_locked(path: str | Path) -> bool:
 
 
 def make_tree_private(root: Path) -> None:
-    """Remove the rights of all other users from a directory and its content."""
+    """Remove all other users' rights to a directory and its content."""
     for directory_name, _, names in os.walk(root):
         Path(directory_name).chmod(DIRECTORY_MODE)
         for name in names:
@@ -104,7 +104,7 @@ def writing(target: Path) -> Iterator[Path]:
     """Return a new private file that replaces ``target`` at the end of the block.
 
     The file is written in the same directory under another name, synced and renamed. An existing
-    target is replaced in one step. If the block raises an error, no file is left.
+    target is replaced in one step. If the block raises an error, no file is left behind.
     """
     make_private_directory(target.parent)
     unfinished = _unfinished(target)
@@ -156,7 +156,7 @@ def move(file: Path, target: Path) -> None:
         return
     file.chmod(FILE_MODE)
     with file.open("rb") as finished:
-        # After a crash of the machine, no name may exist without its bytes.
+        # After the machine crashes, no name may exist without its bytes.
         os.fsync(finished.fileno())
     try:
         file.replace(target)

@@ -31,8 +31,8 @@ def request_range(
 
     The request is sent to S3 up to `RETRIES` times, until the response contains this range of this
     ``version``. If the last response is for another version, it is returned, and the caller refuses
-    it. Raises `OSError` if the store returns other bytes than requested, and the library's own
-    errors.
+    it. Raises `OSError` if the store returns bytes other than those requested, and the library's
+    own errors.
     """
     if store.kind == "s3":
         wanted = RangeAnswer(b"", version), f"bytes {first}-{last - 1}/{size}"

@@ -121,7 +121,7 @@ class KafkaCapture(DataSource):
 
 @carries_conditions
 class CaptureReader(DataSourceReader):
-    """Surveys a capture in the process that plans, and decodes it in tasks."""
+    """Surveys a capture in the process that plans the query, and decodes it in tasks."""
 
     def __init__(self, options: CaptureOptions, schema: StructType) -> None:
         self._options = options

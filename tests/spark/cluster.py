@@ -260,7 +260,7 @@ def python_path() -> str:
 
 
 def main(master: str, conf: dict[str, str]) -> None:
-    """Answer each line of JSON on standard input, until its end."""
+    """Answer each line of JSON from standard input, until the input ends."""
     from importlib import import_module  # noqa: PLC0415 - only in the driver's process
 
     from flexwire.spark.archive import with_archive  # noqa: PLC0415 - see above

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module", autouse=True)
 def _without_pictures() -> Iterator[None]:
-    """Leave pictures out of reports, because drawing takes half the time of a small analysis.
+    """Leave pictures out of reports, because drawing them takes half the time of a small analysis.
 
     `tests/report` checks the pictures, and the tests of docs/ check those of whole analyses.
     """

@@ -102,7 +102,7 @@ def _write_well_behaved(traffic: Traffic) -> None:
 
 
 def _write_ports_again(traffic: Traffic) -> None:
-    """Write a new connection on the ports of the first one, with its correlation ids."""
+    """Write a new connection that reuses the first one's ports and correlation ids."""
     again = traffic.connect()
     fallback = made("ApiVersionsResponse", error_code=35)
     traffic.send(again, "request", request(made("ApiVersionsRequest"), 3, 1))
@@ -472,7 +472,7 @@ def test_what_is_withheld_is_counted(analyzed: Analyzed) -> None:
     assert [one.sample_hex for one in failures].count("withheld") == 3
     # On the connection with tokens, the broker's token is empty. Two frames are not authentication.
     assert analyzed.facts.withheld_credentials == 7
-    # After the tokens, requests are requests again.
+    # After the tokens, requests are ordinary requests again.
     (metadata,) = analyzed.frames_of(message="MetadataResponse", api_version=0)
     assert metadata.outcome == "decoded"
 

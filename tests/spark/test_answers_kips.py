@@ -139,7 +139,7 @@ def test_header_tags(answers: dict[str, DataFrame]) -> None:
     assert (one["messages"], one["message_share"]) == (2, 1)
     assert (one["values"], bytes(one["value"]), one["value_bytes"]) == (2, b"abc", 7)
     assert one["first_time"] == one["last_time"] == WHEN.replace(tzinfo=None)
-    # Withheld values are counted, and none of them is shown.
+    # Withheld values are counted, but not shown.
     broker = found[6, "a"]
     assert (broker["sender"], broker["messages"], broker["values"]) == ("broker", 1, None)
     assert (broker["value"], broker["value_bytes"]) == (None, None)

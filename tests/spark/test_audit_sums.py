@@ -52,7 +52,7 @@ _KNOWN = "known to break"
 
 @dataclass(frozen=True)
 class Captured:
-    """The rows of a capture's tables by table name, in their order."""
+    """The rows of a capture's tables by table name, in order."""
 
     batches: list[tuple[str, pa.RecordBatch]]
 

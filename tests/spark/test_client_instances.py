@@ -39,7 +39,7 @@ def _trunk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def asked(api_key: int, version: int, number: int, instance: UUID, body: Any) -> bytes:
-    """Return a request with header 3, or with header 2 for version 0."""
+    """Return a request with header version 3, or with header version 2 for version 0."""
     header = make(
         "RequestHeader",
         request_api_key=api_key,

@@ -95,7 +95,7 @@ class Failing(DataSourceReader):
 
 
 def text_of(call: Callable[[], object]) -> str:
-    """Return an error as a Python worker of Spark sends it to Java."""
+    """Return an error as one of Spark's Python workers sends it to Java."""
     with pytest.raises(Exception, match=r".*") as caught:
         call()
     return "".join(traceback.format_exception(caught.value))

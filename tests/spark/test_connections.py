@@ -25,7 +25,7 @@ ZOOKEEPER_SESSION = framed(struct.pack(">iqiqi", 0, 0, 18000, 0, 16) + bytes(17)
 SECRET = b"GET /login?password=hunter2 HTTP/1.1\r\n\r\n"
 KAFKA_CLIENT, OTHERS = 7000, {7001: TLS_HELLO, 7002: ZOOKEEPER_SESSION, 7003: SECRET}
 NOISE_CLIENT, SILENT_CLIENT = 7004, 7005
-# A header of Produce v1 with an empty client id, without a body.
+# A Produce v1 header with an empty client id, without a body.
 NOISE = framed(struct.pack(">hhih", 0, 1, 5, 0) + b"\x7f\xff" * 9)
 
 

@@ -75,7 +75,7 @@ def exact(out: OutputDirectory, name: str = "frames") -> list[str]:
 
 @pytest.fixture(autouse=True)
 def few_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make few tables, because moto would take long to create tables for hundreds of messages."""
+    """Make few tables, because moto would be slow to create tables for hundreds of messages."""
     monkeypatch.setattr(layout, "possible_tables", lambda: [*layout.ALWAYS, MESSAGE])
 
 
@@ -177,7 +177,7 @@ def test_files_that_are_in_already_are_left_out_beside_new_ones(out: OutputDirec
     for names, latest in (["one", "two"], 1), (["one"], 0), (["one", "two", "three"], 2):
         with delta_staging(out, sources(*names), digest_of, append=True) as writing:
             assert writing.known_run == entries[latest].analysis
-    # Logs next to the captures may have grown. In that case only the logs are read.
+    # Logs next to the captures may have grown. In that case, only the logs are read.
     both = sources("one", "two")
     with delta_staging(out, both, digest_of, append=True, has_logs=True) as writing:
         assert (writing.known_run, len(writing.known_files)) == (None, 2)
@@ -300,7 +300,7 @@ def test_one_that_is_killed_before_the_ledger_is_not_in(
             analyze(anywhere, "two")
         assert plain(anywhere) == ["one", "two"]
     assert exact(anywhere) == ["one"]
-    # The next analysis, of any input, removes its rows. The same input is added only once.
+    # The next analysis, whatever its input, removes its rows. The same input is added only once.
     assert not analyze(anywhere, "one")
     for name in ("frames", MESSAGE):
         assert plain(anywhere, name) == exact(anywhere, name) == ["one"]

@@ -40,7 +40,7 @@ KEYS = ("analysis", "day")
 
 @pytest.fixture(autouse=True)
 def few_tables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make few tables, because moto would take long to create tables for hundreds of messages."""
+    """Make few tables, because moto would be slow to create tables for hundreds of messages."""
     if request.node.get_closest_marker("spark") is None:
         monkeypatch.setattr(layout, "possible_tables", lambda: [*layout.ALWAYS, *LOG_SCHEMAS])
 

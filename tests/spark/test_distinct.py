@@ -58,5 +58,5 @@ def test_the_sketch_of_parts_is_that_of_all_rows(spark: SparkSession) -> None:
     for values in VALUES:
         count, about, hashes = found[0][values]
         assert (count, len(hashes)) == (2 * (2 * values + 1), min(values, MOST))
-        # The error is at most three standard deviations. Up to 1,023 values there is no error.
+        # The error is at most three standard deviations. For up to 1,023 values, there is no error.
         assert about == (values if values < MOST else pytest.approx(values, rel=0.1))

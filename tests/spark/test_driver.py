@@ -121,7 +121,7 @@ def test_ranges_are_as_large_as_leaves_work_for_all(
 
 
 def test_ranges_of_a_cluster_leave_work_for_executors_that_come_later() -> None:
-    """With dynamic allocation two tasks may run at first, and 200 a minute later."""
+    """With dynamic allocation, two tasks may run at first, and 200 a minute later."""
     at_first = range_bytes_for(100 * GIB, 2, MOST_CLUSTER_RANGE_BYTES)
     assert at_first == GIB // 2
     assert range_bytes_for(GIB, 200, MOST_CLUSTER_RANGE_BYTES) == 64 << 20

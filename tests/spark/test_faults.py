@@ -102,7 +102,7 @@ def test_files_are_joined_once_where_a_task_that_joins_them_is_ended(
         assert attempts(flags, 1) > 1
         trees.append(tree(tmp_path / name / "tables"))
         assert {f"tables/{file}" for file, (_, data) in trees[-1].items() if data} == set(told)
-    # In the second run nothing fails.
+    # In the second run, nothing fails.
     assert trees[0] == trees[1]
     assert any("-000000-000003-" in file for file in trees[0])
 

@@ -163,7 +163,7 @@ def joined(traffic: Traffic, connection: Any, part: int) -> None:
 
 
 def consumed(traffic: Traffic, connection: Any) -> None:
-    """Add fetches with a tagged field, one of an internal topic, and a commit after them."""
+    """Add fetches with a tagged field, one of them from an internal topic, and then a commit."""
     asked = made("FetchRequest", max_wait_ms=5, min_bytes=1, cluster_id="cluster")
     traffic.exchange(connection, asked, fetched([(b"k", b"v")], topic_id=TOPIC_ID), 15, 4)
     empty = made("FetchResponse")

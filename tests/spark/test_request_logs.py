@@ -132,7 +132,7 @@ def test_bytes_of_records_are_charged_to_principals(spark: SparkSession, done: A
 def test_fetches_say_who_reads_a_topic(spark: SparkSession, done: Analysis) -> None:
     rows = topic_readers(open_tables(spark, done.output.place.url)).where("requests > 0").collect()
     found = {(row.client_id, row.topic or row.topic_id): row for row in rows}
-    # Two of these ids are in no response that contains topic names.
+    # Two of these ids do not occur in any response that contains topic names.
     assert {*found} == {
         ("orders-reader", "dX3j5LPSRZqaUCWxTw1Ktw"),
         ("orders-reader", "2HEL8fzbTSeGuqIuyW1RxQ"),
@@ -157,7 +157,7 @@ def test_no_secret_is_in_the_tables(spark: SparkSession, done: Analysis) -> None
 
 
 def logs_of_one_connection(root: Path, clients: list[str | None]) -> Path:
-    """Write a log of a long connection, whose lines have these client ids."""
+    """Write a log of a long connection, whose lines contain these client ids."""
     header = {"requestApiKey": 3, "requestApiVersion": 12, "clientInstanceId": None}
     lines = [
         line(requestHeader=header | {"correlationId": number, "clientId": client})

@@ -96,7 +96,7 @@ def made(root: Path) -> Path:
     groups.write(root)
     coordinators = MadeTopic("__transaction_state")
     coordinators.add(*written_transaction("t", 1, PRODUCER, {"orders": [0]}))
-    # The time is an hour later, by the clock of the broker that wrote the record.
+    # The time is an hour later, according to the clock of the broker that wrote the record.
     coordinators.segment.add([Record(1, TIME + HOUR, *written_transaction("u", 4, 99, {}), [])])
     coordinators.write(root)
     cluster(root)

@@ -139,8 +139,8 @@ def test_ended_at_any_step_a_reader_finds_old_or_new(
         assert steps >= STEPS - 1
         assert state(out) == "new"
     end_lease(out)
-    # In every case the next output is complete. A day later, only those files of the earlier output
-    # remain that a reader may still use.
+    # In every case, the next output is complete. A day later, only those files of the earlier
+    # output remain that a reader may still use.
     for text in ("1", "2", "3"):
         analyze(Store(out), text)
         assert state(out) == text

@@ -24,7 +24,7 @@ MS = 1000
 SLOW = [(0, 2, 100), (10, 105, 0)]
 PATIENT = [(0, 2, 100), (150, 153, 0)]
 PIPELINED = [(0, 5, 100), (1, 108, 0), (2, 110, 0)]
-# Before Kafka 2.0 a broker waits before it responds.
+# Before Kafka 2.0, a broker waits before it responds.
 EARLIER = [(0, 102, 100), (110, 113, 0)]
 TWICE = [(0, 2, 50), (10, 55, 50), (60, 108, 0)]
 KINDS = {

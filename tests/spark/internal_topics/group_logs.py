@@ -78,7 +78,7 @@ class Author:
     drawn: random.Random
     name: str
     is_mixed: bool = True
-    """True if 3.x also wrote, which replaces groups of other types without deleting them."""
+    """True if 3.x also wrote records; it replaces groups of other types without deleting them."""
     groups: Groups = field(default_factory=Groups)
     log: list[Written] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""Replay the records of groups like Kafka's group coordinator, in a few lines.
+"""Replay the records of groups as Kafka's group coordinator does, in a few lines.
 
 `Groups` is the coordinator of 4.0 to 4.4: these releases agree on every log that they load
 (`GroupMetadataManager.replay`). Some releases refuse more logs than others. `Refused` is raised for

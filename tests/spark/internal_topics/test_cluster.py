@@ -54,7 +54,7 @@ BEGIN, END, ABORT = (
     value("EndTransactionRecord"),
     value("AbortTransactionRecord", reason="the controller was replaced"),
 )
-# The leader's election is at offset 0.
+# The leader is elected at offset 0.
 PARTS = [
     [topic("a", A), partition(A)],  # 1, 2
     [config(2, "a", "retention.ms", "1"), config(2, "a", "cleanup.policy", "compact")],  # 3, 4

@@ -58,7 +58,7 @@ def test_each_key_keeps_its_last_row_and_tombstone_and_all_stay_in_order(
     kept = {*last.values(), *deleted.values()}
     assert kept <= {one["at"] for one in left}
     if most_bytes == 1 << 20:
-        # The memory is enough for all keys, so no replaced row is left.
+        # The memory is large enough for all keys, so no replaced row remains.
         assert kept == {one["at"] for one in left}
 
 

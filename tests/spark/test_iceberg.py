@@ -465,7 +465,7 @@ def test_files_that_an_engine_has_joined_are_taken_out_too(out: OutputDirectory)
 
 
 def test_a_file_whose_statistics_an_engine_has_cut_is_not_lost(out: OutputDirectory) -> None:
-    """Most engines keep only 16 characters of strings in statistics, unless a table asks for all."""
+    """Most engines keep 16 characters of a string in statistics, unless a table asks for all."""
     for text in ("one", "two"):
         analyze(out, text)
     runs = {entry.analysis for entry in output(out.url).entries}

@@ -5,7 +5,7 @@ key logs ─▶ sealed file ─▶ each task reads all captures, opens its share
              one-time key ─▶ with the task                                 ─▶ plain captures
 ```
 A connection continues from file to file, and the key for a record depends on all records before it.
-The connections are therefore divided among the tasks, not the files.
+Therefore the connections, not the files, are divided among the tasks.
 
 No file, plan, log or message contains the secrets in plain text. Spark may write the data of a task
 to a disk, so only a key is sent with a task. This key belongs to one job, and is useless without
@@ -103,7 +103,7 @@ class SealedKeys:
 
 
 def count_shares(total: int, tasks_at_once: int) -> int:
-    """Return among how many tasks to divide the connections of captures with ``total`` bytes."""
+    """Return the number of tasks that divide the connections of captures with ``total`` bytes."""
     return max(1, min(total // LEAST_SHARE_BYTES, tasks_at_once, MOST_SHARES))
 
 

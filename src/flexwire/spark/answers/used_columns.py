@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RowsAsked:
-    """Tables from which answers are computed from all rows.
+    """Tables for answers that are computed from all rows.
 
     Attributes:
         spark: the session.

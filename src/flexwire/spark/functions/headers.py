@@ -82,7 +82,7 @@ def convention_of(name_given: str, key: str, type_name: str) -> Convention:
 
 
 def list_type(options: FunctionSettings) -> pa.ListType:
-    """Return the type of a column of headers after reading, with an error field if requested."""
+    """Return the type of a column of typed headers, with an error field if requested."""
     kind = pa.struct([("key", pa.string()), ("value", VARIANT)])
     return pa.list_(with_error(kind, options, ERROR) if options.is_permissive else kind)
 

@@ -59,7 +59,7 @@ def fetch_files(directory: OutputDirectory, files: Iterable[tuple[str, int]]) ->
 
 
 WHOLE_BYTES: Final = 128 << 20
-"""The size, in bytes, from which on a file is large enough."""
+"""The size, in bytes, at which a file is large enough."""
 
 # A new file begins if the estimated size of the remaining parts is at least this many times
 # `WHOLE_BYTES`.

@@ -148,8 +148,8 @@ def analysis_error(
         return AnalysisError(f"{stage}: {text[ours.end() :]}").under(condition)
     if _DISK_FULL in text:
         return AnalysisError(
-            f"{stage}: a disk is full: the disk of the output, or of {local_directory()}, where "
-            f"Spark keeps its working data (to use another directory, set {LOCAL_DIRS} or "
+            f"{stage}: a disk is full: the disk of the output, or that of {local_directory()}, "
+            f"where Spark keeps its working data (to use another directory, set {LOCAL_DIRS} or "
             f"TMPDIR): {text}"
         ).under(DISK_FULL)
     return AnalysisError(f"{stage}: Spark failed with {text}").under(condition)

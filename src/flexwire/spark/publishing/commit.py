@@ -167,7 +167,7 @@ def _warn_of_missing_kernels(committed: list[CommittedTask[Any]]) -> None:
     if without:
         _LOGGER.warning(
             "%d of %d tasks ran without kernels, and were therefore many times slower; to see why, "
-            "run `flexwire warmup` with the Python of the tasks on a machine of the cluster",
+            "run `flexwire warmup` with the tasks' Python on a machine of the cluster",
             without,
             len(committed),
         )

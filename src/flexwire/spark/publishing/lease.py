@@ -206,7 +206,7 @@ class Lease:
         if content == _UNKNOWN:
             return FlexwireError(
                 f"this release of flexwire cannot read the lease {where}, which another release "
-                "may have written; wait until no other run writes to this output, or choose "
+                "may have written; wait until no other run is writing to this output, or choose "
                 "another --out. If the lease is not renewed, runs ignore the lease after "
                 f"{until} (the store's clock)"
             )

@@ -107,7 +107,7 @@ class Cluster:
             "SPARK_LOCAL_DIRS": str(home / "local"),
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": _SMALL_JAVA,
-            # This worker uses its own port, which is always the same.
+            # The master's REST server would listen on a fixed port.
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
         }
         command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{program}"]

@@ -66,7 +66,7 @@ def rows_of(table: str, number: int) -> pa.RecordBatch:
 
 
 def write_parts(number: int, task_output: TaskOutput) -> None:
-    """Do the work of a range's task: write parts of tables, and small files next to the tables."""
+    """Write a range's part of each table; put the part next to the tables if it is small."""
     for table in ROWS:
         local = task_output.scratch / table.replace("/", "-")
         with TableWriter(local, SCHEMA) as writer:
@@ -111,7 +111,7 @@ def run_joining(spark: SparkSession, out: str, flags: str, count: int) -> list[s
 
 
 def work_killed(flags: Path, number: int, task_output: TaskOutput) -> None:
-    """Kill the worker: in one task within a file, in another task after all files are stored."""
+    """Kill two tasks' first workers: one within a file, the other after all files are stored."""
     is_first = faulty.begin(flags, number)
     if is_first and number == 0:
         (task_output.scratch / "joined").write_bytes(b"PAR1 and no more")

@@ -211,7 +211,7 @@ def test_sums_say_what_the_rows_say_after_each_change(
     # them.
     names = {one.name for one in SUMMED} if form == "delta" else FEW
     told_before = growing.check(names=names)
-    # There are rows for each day, and in each answer.
+    # There are rows for each day, and each answer contains rows.
     assert growing.new_days(before) == {second, third, last}
     assert all(told_before.values())
     assert any("orders" in row for row in told_before["batches"])

@@ -309,8 +309,7 @@ def test_one_that_is_killed_before_the_ledger_is_not_in(
         assert plain(anywhere, name) == exact(anywhere, name) == ["one", "two"]
     if anywhere.path is None:
         return
-    # The files of "two" are also removed after they have not been in any table for a whole
-    # analysis.
+    # The files of "two" are also removed once they have been in no table for a whole analysis.
     assert not analyze(anywhere, "two")
     runs = {one.analysis for one in output(anywhere.url).entries}
     there = {one.name.split("/")[2] for one in anywhere.entries("tables/frames/analysis=")}

@@ -206,7 +206,7 @@ def test_savings_are_of_what_was_written_again(spark: SparkSession, done: Analys
         ratio = (row["written_bytes"] - headers) / plain_bytes
         held = size * collected(row, size, ratio * 1.05 if row is not plain else 1.0)
         assert abs(held - row["batch_size"]) <= 2 * size
-    # One sentence for each topic says what to do, and each row is the sum over all topics.
+    # One row of each topic says what to do, and each row contains the sum over all topics.
     assert [row["rank"] for row in rows if row["advice"]] == [1]
     level = "" if best["level"] is None else f" at level {best['level']}"
     assert best["advice"].startswith(f"write orders with {best['compression']}{level} in batches")

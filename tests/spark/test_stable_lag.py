@@ -57,7 +57,7 @@ def test_logs_say_how_far_committed_records_go(spark: SparkSession, tmp_path: Pa
 
 
 class Modelled:
-    """Consumers and producers on some hosts, and the answer expected about them."""
+    """Consumers and producers on some hosts, and the expected answer about them."""
 
     def __init__(self, seed: int) -> None:
         self.told = Told()

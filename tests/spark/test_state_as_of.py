@@ -122,7 +122,7 @@ def ordinary(root: Path, *, is_whole: bool) -> None:
         segment = MadeSegment(0)
         segment.add(plain(0, 10))
         segment.add(plain(10, 2), producer_id=PRODUCER, producer_epoch=3, is_transactional=True)
-        # Some records in this batch precede the moment.
+        # In this batch, the first record is exactly at the moment, and the second is later.
         around = [Record(12, CUT, b"k", b"v", []), Record(13, LATER, b"k", b"v", [])]
         segment.add(around if is_whole else around[:1])
         if is_whole:

@@ -68,7 +68,7 @@ def run_here(
     work: Callable[[int, TaskOutput], Any],
     task_output: TaskOutput,
 ) -> list[CommittedTask[Any]]:
-    """Run tasks in this process, after pickling the work of each."""
+    """Run tasks in this process, each with its own unpickled copy of the work."""
     tasks.append(count)
     packed = pickle.dumps(work)
     return [

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class ReadingOptions(NamedTuple):
     """Options for reading the input that are not sent to tasks.
 
-    One task decodes ``range_bytes`` of a capture. If it is None, the session decides.
+    One task decodes ``range_bytes`` of a capture, or as much as the session decides if it is None.
     """
 
     zone: Zone

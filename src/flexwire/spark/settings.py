@@ -45,8 +45,8 @@ JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 SMALL_JAVA: Final = {
     JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 }
-"""Java options for a single compiler, and for a garbage collector without threads of its own. They
-halve the CPU time of a start.
+"""Java options for a single compiler, and for a garbage collector without threads of its own. These
+options halve the CPU time of a start.
 
 With one compiler, Java reserves 48 MB for code by default. The queries of a few analyses fill this
 space.

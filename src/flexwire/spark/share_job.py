@@ -53,7 +53,7 @@ def count_merging(files: Iterable[InputFile], shares: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SharedSurvey:
-    """The parts of the survey that tasks have written, one for each of the ``shares``.
+    """The parts of a survey that tasks wrote, one for each of ``shares`` shares of the connections.
 
     The parts continue from the state of an earlier analysis, or begin anew if that state could not
     be used. ``is_late`` is true if the capture is older than the end of that analysis.

@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 
 PREFIX: Final = ".flexwire-opened-"
 LEAST_SHARE_BYTES: Final = 32 << 20
-"""The smallest number of captured bytes per task. Below it, dividing the work saves no time,
-because each task reads all captures.
+"""The smallest number of captured bytes per task. With fewer bytes, dividing the work saves no
+time, because each task reads all captures.
 """
 MOST_SHARES: Final = 8
 """The largest number of tasks. With more tasks, each task would mostly skip the packets of other
@@ -103,7 +103,7 @@ class SealedKeys:
 
 
 def count_shares(total: int, tasks_at_once: int) -> int:
-    """Return the number of tasks that divide the connections of captures with ``total`` bytes."""
+    """Return how many tasks share the connections of captures with ``total`` bytes."""
     return max(1, min(total // LEAST_SHARE_BYTES, tasks_at_once, MOST_SHARES))
 
 

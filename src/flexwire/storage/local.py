@@ -3,8 +3,8 @@
 New files are created with mode 0600 or 0700. Existing files keep their mode.
 
 Data between tasks is written once and read once, so it is compressed. For small messages, tables
-take nine bytes per frame; without compression, the files between an analysis's tasks were larger
-than the tables.
+take nine bytes per frame; without compression, the files that the tasks of an analysis write for
+one another were larger than the tables.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ def test_payloads_come_without_their_length_where_that_is_said() -> None:
 
 
 WRONG = [
-    (b"", "expected a 4-byte length at the start of the frame, but the frame has only 0 bytes"),
+    (b"", "expected at least 4 bytes, for the length at the start of the frame, got 0"),
     (b"\0\0\0\2a", "the frame declares 2 bytes but contains 1"),
     (b"\xff\xff\xff\xff", "the frame declares -1 bytes but contains 0"),
     (framed(b"\x7f\xff\0\0\0\0\0\0"), "has api key 32767"),

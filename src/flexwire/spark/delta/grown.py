@@ -221,7 +221,7 @@ class GrownOutput(Output):
 
     @property
     def names(self) -> list[str]:
-        """The tables to which at least one analysis was added."""
+        """The tables that the ledger lists for at least one analysis in the tables."""
         return sorted({table["name"] for entry in self.entries for table in entry.tables})
 
     @cached_property

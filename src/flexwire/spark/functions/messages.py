@@ -395,8 +395,8 @@ def _payload(frame: bytes) -> bytes:
     """Return a frame without its length prefix. Raises an error if the prefix is invalid."""
     if len(frame) < PREFIX_LENGTH:
         raise FrameError(
-            f"expected a {PREFIX_LENGTH}-byte length at the start of the frame, but the frame has "
-            f"only {len(frame)} bytes"
+            f"expected at least {PREFIX_LENGTH} bytes, for the length at the start of the frame, "
+            f"got {len(frame)}"
         )
     length, rest = int.from_bytes(frame[:PREFIX_LENGTH], signed=True), frame[PREFIX_LENGTH:]
     if length != len(rest):

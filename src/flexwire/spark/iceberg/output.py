@@ -180,7 +180,7 @@ class IcebergOutput(GrownOutput):
 
 @dataclass(frozen=True, slots=True)
 class _TableState:
-    """The columns of a table, and those of its files whose analyses have the state "in"."""
+    """The columns of a table, and its files from analyses that have the state "in"."""
 
     columns: pa.Schema
     files: list[TableFile]

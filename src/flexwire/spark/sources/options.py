@@ -134,7 +134,7 @@ class SourceOptions:
         return topics
 
     def names(self, name: str, known_names: Collection[str]) -> tuple[str, ...]:
-        """Return some of the known names, in the order given; none if the option is missing."""
+        """Return some of the known names, in the order given, or none if the option is missing."""
         value = self.text(name)
         if value is None:
             return ()

@@ -105,7 +105,7 @@ class RequestLogGrowth:
         return {name: one.began_in for name, one in self.connections.items()}
 
     def with_ids(self, found: Mapping[str, LoggedIds]) -> dict[str, LoggedIds]:
-        """Return the earlier ids, followed by ``found``: the ids from the lines read now."""
+        """Return the earlier ids, completed by ``found``: the ids from the lines read now."""
         ids = self.ids | {**found}
         for name in self.ids.keys() & found.keys():
             before, now = self.ids[name], found[name]
@@ -153,7 +153,7 @@ class RequestLogGrowth:
         """Return the content of the file for the next analysis, and notes for the user.
 
         ``seen`` contains the connections with lines in this analysis; ``forgotten`` is the number
-        of other connections.
+        of other such connections.
         """
         connections = {**self.connections, **seen}
         latest = max((one.last_us for one in connections.values()), default=0)

@@ -352,8 +352,7 @@ class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
     from 0. ``payload`` does not include the length prefix, but ``size`` does. The sizes of all
     frames add up to the size of the stream. ``first_us`` and ``timestamp_us`` are the times of the
     frame's first and last byte. If there is an ``error``, ``payload`` contains at most 1,024 of the
-    bytes. If ``is_placed`` is true, they start with the frame's header, and otherwise anywhere in
-    the frame.
+    bytes. They start with the header if ``is_placed`` is true, and otherwise anywhere in the frame.
     """
 
     connection: str

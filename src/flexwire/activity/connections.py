@@ -1,4 +1,4 @@
-"""The facts about each connection, from its frames."""
+"""Collect facts about each connection from its frames."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
     from flexwire.protocol import RequestFrame, Turn
 
 MOST_CONNECTIONS: Final = 20_000
-"""The largest number of connections that are kept at the same time."""
+"""The maximum number of connections that are kept at the same time."""
 MOST_TOPICS: Final = 20
-"""The largest number of a connection's topics that are listed by name."""
+"""The maximum number of topics that are listed by name for each connection."""
 MOST_COUNTED_TOPICS: Final = 256
-"""The largest number of a connection's topics that are counted. Further topics do not change the
-count.
+"""The maximum number of topics that are counted for each connection. Additional topics do not
+change the count.
 """
 MOST_WAITING: Final = 256
-"""The largest number of a connection's requests that can wait for a response. A further request
-removes the oldest request.
+"""The maximum number of requests per connection that can wait for a response. An additional request
+displaces the oldest one.
 """
 
 MOST_CHARACTERS: Final = 256
-"""Names of clients and topics are cut to this many characters."""
+"""Client names and topic names are truncated to this many characters."""
 
 _SOFTWARE: Final = (("client_software_name",), ("client_software_version",))
 _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
@@ -79,10 +79,10 @@ class ConnectionActivity:
     sizes, these two numbers are None. ``client_id`` is the last client id that was sent.
     ``principal`` is known only from request logs. ``instance_id`` is the client instance id
     (KIP-714, KIP-1313), in Kafka's text form, from the first frame that contains an id. ``apis``
-    contains the number of requests of each API. ``topics`` contains the topics in requests, in the
+    counts the requests of each API. ``topics`` lists the topics that appear in requests, in the
     order of their first request, and ``more_topics`` is the number of other topics. ``closed_by``
-    and ``is_reset`` describe how the connection ended, if the end was captured. ``is_open`` is
-    None if the state is unknown, as in request logs.
+    and ``is_reset`` describe how the connection ended, if the end was captured. ``is_open`` is None
+    if the state is unknown, as in request logs.
     """
 
     connection: str
@@ -126,7 +126,7 @@ class ConnectionActivity:
 
     @property
     def oldest(self) -> WaitingRequest | None:
-        """The request that has waited the longest, or None if no request waits."""
+        """The request that has waited the longest, or None if no request is waiting."""
         return next(iter(self._waiting.values()), None)
 
     def note_times(self, first_us: int, last_us: int) -> None:
@@ -149,7 +149,7 @@ class ConnectionActivity:
         self.instance_id = self.instance_id or instance_id
 
     def note_errors(self, codes: Sequence[int], api: str, at_us: int) -> None:
-        """Record the error codes in a response, in order. 0 means that there is no error."""
+        """Record the error codes in a response, in order. 0 means no error."""
         codes = [code for code in codes if code != NO_ERROR]
         if codes:
             self.errors += len(codes)
@@ -158,7 +158,7 @@ class ConnectionActivity:
                 self.last_error = LastError(name, api, at_us)
 
     def note_topics(self, names: Iterable[str | None]) -> None:
-        """Record the topics in a request. None means a topic whose name is unknown."""
+        """Record the topics in a request. None stands for a topic whose name is unknown."""
         for name in filter(None, names):
             if len(self._hashes) < MOST_COUNTED_TOPICS:
                 self._hashes.add(hash(name))
@@ -183,13 +183,13 @@ class ConnectionActivity:
 
 
 class ActivityTable:
-    """The facts about all connections, collected from their frames in order of time.
+    """The facts about all connections, collected from their frames in chronological order.
 
-    At most ``most`` connections are kept. If there are more connections, a closed connection is
-    forgotten, or the oldest connection if all are open. ``left_out`` is the number of Kafka
-    connections that were forgotten because of the limit. ``last_us`` is the latest time of a
-    frame. ``topics`` contains the names of topics by id. ``leaving`` is called with each
-    connection that is forgotten.
+    At most ``most`` connections are kept. When this limit is exceeded, a closed connection is
+    forgotten or, if all connections are open, the oldest one. ``left_out`` is the number of Kafka
+    connections that were forgotten because of the limit. ``last_us`` is the time of the latest
+    frame. ``topics`` maps topic ids to topic names. ``leaving`` is called with each connection that
+    is forgotten.
     """
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:
@@ -320,7 +320,7 @@ class ActivityTable:
 
 
 def _ignore(_: ConnectionActivity) -> None:
-    """Ignore a connection that is forgotten."""
+    """Do nothing with a connection that is forgotten."""
 
 
 @per_catalog
@@ -331,7 +331,7 @@ def _names_software(name: str) -> bool:
 
 
 def _software(payload: bytes, request: RequestFrame) -> tuple[str, str]:
-    """Return the name and the version of the client's software. Either may be empty."""
+    """Return the name and the version of the client's software; either may be empty."""
     schema = message(request.message_name).definition.schema(request.api_version)
     reader = BoundedReader(payload, request.body_offset, MOST_WALKED)
     found = {span.path: span.value or "" for span in field_spans(schema, reader, _SOFTWARE)}
@@ -344,7 +344,7 @@ def _text(instance_id: UUID | None) -> str | None:
 
 
 def _assigned(payload: bytes, request: RequestFrame) -> UUID | None:
-    """Return the client instance id that a response assigns, or None if it assigns no id."""
+    """Return the client instance id that a response assigns, or None if it does not assign one."""
     if client_instance_field(request.message_name.removesuffix("Request") + "Response") is None:
         return None
     with suppress(*_UNREADABLE):
@@ -361,6 +361,6 @@ def _error_codes(payload: bytes, request: RequestFrame) -> list[int]:
         paths = [place.path for place in error_places(response.message_name)]
         schema = message(response.message_name).definition.schema(response.body_version)
         reader = BoundedReader(payload, response.body_offset, MOST_WALKED)
-        # Codes found before the damage are kept.
+        # Codes found before the damaged part are kept.
         codes.extend(span.value for span in field_spans(schema, reader, paths))
     return codes

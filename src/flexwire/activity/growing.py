@@ -1,8 +1,8 @@
-"""Capture files that grow: read the segments that were added since the last time.
+"""Growing capture files: read the segments that were added since the last time.
 
-A file is read up to its last complete block, and later continues from there. Blocks that are not
-completely written must wait. After damage, the rest of a file is not read, and one note gives the
-reason. A gzip'd file is read only once.
+A file is read up to its last complete block, and the next reading continues from there. A block is
+not read until it has been completely written. If a file is damaged, the rest of the file is not
+read, and a note states the reason. A gzip-compressed file is read only once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _BEGUN_BYTES: Final = 4  # enough to distinguish a capture from other files
 class _GrowingFile:
     """A capture file, and the offset up to which it was read.
 
-    ``first_us`` is None until the file has a packet.
+    ``first_us`` is None until the file contains a packet.
     """
 
     path: Path
@@ -67,10 +67,10 @@ class _GrowingFile:
 
 
 class GrowingCaptures:
-    """Read the captures in the given paths repeatedly, while captures grow and others appear.
+    """Read the captures in the given paths repeatedly, while they grow and new captures appear.
 
-    ``paths`` are files, directories and patterns. ``notes`` contains messages for the user: each
-    text once per file, and at most 1,000 texts.
+    ``paths`` are files, directories and patterns. ``notes`` contains at most 1,000 messages for the
+    user, each message only once per file.
     """
 
     def __init__(self, paths: Iterable[str | Path]) -> None:
@@ -125,7 +125,7 @@ class GrowingCaptures:
         return paths
 
     def _look(self, path: Path) -> None:
-        """Record a new file, or a known file name that now belongs to another file."""
+        """Record a new file, or a known file name that now refers to a different file."""
         try:
             status = path.stat()
         except _GONE:
@@ -147,7 +147,7 @@ class GrowingCaptures:
                 part = part_in(content)
             head = None if is_compressed else read_file_head(name)
         except CaptureError as error:
-            # If a file is too short to be recognized, its writer has just begun to write it.
+            # If a file is too short to be recognized, its writer has only just started.
             if size >= _BEGUN_BYTES and file.path.exists():
                 file.error = error
                 self._give_up(file, error.reason)
@@ -243,7 +243,7 @@ def _open_part(path: Path, start: int, stop: int) -> io.BufferedReader:
 
 
 def changes_freely(_: os.stat_result) -> None:
-    """Accept a file that has changed, because bytes that were read remain valid."""
+    """Accept a changed file, because bytes that have already been read remain valid."""
 
 
 def _cannot_read(path: Path, reason: str) -> StorageError:
@@ -251,7 +251,7 @@ def _cannot_read(path: Path, reason: str) -> StorageError:
 
 
 def segments_of(name: str, blocks: CaptureBlocks) -> Iterator[Segment | UnreadableBytes]:
-    """Yield the segments in the given blocks, and the blocks without a readable segment."""
+    """Yield the segments in the given blocks, and any blocks without a readable segment."""
     for packet in blocks:
         if packet is None:
             continue

@@ -1,10 +1,10 @@
-"""Request logs that grow: read the lines that were added since the last time.
+"""Growing request logs: read the lines that were added since the last time.
 
-A log is read up to its last complete line, and later continues from there. A broker renames a full
-log, and begins another log. A log is therefore identified by its number in the file system (inode)
-and not by its name. A renamed file remains open until it has been read to its end. A gzip'd log
-that appears later was already read under another name, so only gzip'd logs that exist at the start
-are read.
+A log is read up to its last complete line, and the next reading continues from there. When a log is
+full, the broker renames it and starts a new one. A log is therefore identified by its inode number
+and not by its name. A renamed file remains open until it has been read to its end. A
+gzip-compressed log that appears later has already been read under another name, so only those that
+exist at the start are read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _MOST_NOTES: Final = 1000
 _MOST_OPEN: Final = 100
-"""The largest number of logs that remain open. If more logs are renamed at the same time, lines may
+"""The maximum number of logs that remain open. If more logs are renamed at the same time, lines may
 be lost.
 """
 _STEP: Final = 1 << 16
@@ -58,10 +58,10 @@ class _GrowingLog:
 
 
 class GrowingRequestLogs:
-    """Read the request logs in the given paths repeatedly, while logs grow and new logs begin.
+    """Read the request logs in the given paths repeatedly, while they grow and new logs appear.
 
-    ``paths`` are files, directories and patterns. Times without a zone are in the time zone
-    ``zone``. ``notes`` contains messages for the user, with at most 1,000 texts.
+    ``paths`` are files, directories and patterns. Times without a time zone are interpreted in
+    ``zone``. ``notes`` contains at most 1,000 messages for the user.
     """
 
     def __init__(self, paths: Sequence[str | Path], zone: Zone) -> None:
@@ -73,7 +73,7 @@ class GrowingRequestLogs:
         self.notes: list[str] = []
 
     def poll(self, *, must_exist: bool = False) -> Iterator[LoggedRequest | RefusedRequest]:
-        """Yield the requests in the lines that were added, log by log, the oldest log first.
+        """Yield the requests in the added lines, log by log, starting with the oldest log.
 
         With ``must_exist``, raises `CaptureError` for a path that does not exist. Raises
         `StorageError` for an object store.
@@ -90,7 +90,7 @@ class GrowingRequestLogs:
         self._is_first = False
 
     def finish(self) -> Iterator[LoggedRequest | RefusedRequest]:
-        """Yield the requests in the last lines, complete or not, and close the logs.
+        """Yield the requests in the last lines, whether complete or not, and close the logs.
 
         Afterwards, ``notes`` contains the number of lines that were not read, and the reasons.
         """
@@ -102,7 +102,7 @@ class GrowingRequestLogs:
         self._logs.clear()
 
     def close(self) -> None:
-        """Close the open logs without further reading."""
+        """Close the open logs without reading any further."""
         for log in self._logs.values():
             if log.file is not None:
                 log.file.close()
@@ -130,7 +130,7 @@ class GrowingRequestLogs:
         try:
             file = log_file(source, 0)
         except (CaptureError, StorageError) as error:
-            # A log that has just begun may have no complete line yet.
+            # A newly created log may not contain a complete line yet.
             if source.size:
                 self._others.add(inode)
                 self._note(str(error))
@@ -152,7 +152,7 @@ class GrowingRequestLogs:
         yield from self._read(log)
 
     def _leave(self, log: _GrowingLog) -> Iterator[LoggedRequest | RefusedRequest]:
-        """Read the rest of a log that no longer grows, and close the log."""
+        """Read the rest of a log that is no longer growing, and close the log."""
         yield from self._read(log, is_last=True)
         if log.file is not None:
             log.file.close()
@@ -234,7 +234,7 @@ def _unwrapped(log: _GrowingLog, lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def _last_line_end(file: io.FileIO, start: int, stop: int) -> int | None:
-    """Return the last end of a line between two offsets, or None if no line ends there."""
+    """Return the position of the last line end between two offsets, or None if there is none."""
     while stop > start:
         begin = max(start, stop - _STEP)
         file.seek(begin)

@@ -1,4 +1,4 @@
-"""The list of connections: its order, the selection of rows, and how a row is written."""
+"""The list of connections: its order, the selection of rows, and the format of a row."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def find_rows(
 ) -> list[ConnectionActivity]:
     """Return the rows that match all ``filters``, sorted by a column of `COLUMNS`.
 
-    A row matches a filter if the filter's string equals its client id, principal, instance id,
-    client, broker, software, one of its topics or one of its APIs. In the filter, ``*`` stands for
-    any text.
+    A row matches a filter if the filter's string equals the row's client id, principal, instance
+    id, client, broker or software, or one of the row's topics or APIs. In the filter, ``*`` stands
+    for any text.
     """
     patterns = [CaptureFilter(client_ids=(text,)) for text in filters]
     column = COLUMNS[order_by]
@@ -159,4 +159,4 @@ COLUMNS: Final = {
     "waiting": ActivityColumn(lambda row: row.waiting, True, _waiting),
     "state": ActivityColumn(_state, False, lambda row, _: _state(row)),
 }
-"""The columns of the list, by their names."""
+"""The columns of the list, keyed by name."""

@@ -30,9 +30,9 @@ _PIECE: Final = 1 << 20
 
 
 class LiveCapture:
-    """The segments that a tap sends after flexwire has connected, and counts of unreadable bytes.
+    """The segments that a tap sends once flexwire has connected, and counts of unreadable bytes.
 
-    Raises `CaptureError` if no process listens on the socket.
+    Raises `CaptureError` if no process is listening on the socket.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -75,7 +75,7 @@ class LiveCapture:
         self._is_over = True
 
     def _receive(self) -> bytes | None:
-        """Return the bytes that arrived.
+        """Return the bytes that have arrived.
 
         The result is empty after the tap has closed the socket, and None if no bytes have arrived.
         """
@@ -124,9 +124,9 @@ class LiveCapture:
 
 
 class LiveCaptures:
-    """The segments of several taps, each with its own socket.
+    """The segments from several taps, each of which has its own socket.
 
-    Raises `CaptureError` if no process listens on a socket.
+    Raises `CaptureError` if no process is listening on one of the sockets.
     """
 
     def __init__(self, paths: Sequence[str | Path]) -> None:

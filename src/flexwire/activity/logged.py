@@ -1,9 +1,9 @@
 """Convert the lines of request logs to the activity of connections.
 
-A broker writes a line after it has sent the response, so no request waits. A line contains the
-principal of the client, but no sizes. A request that a broker has forwarded to the controller
-appears as a line of another connection. Such a request is only counted, because the client's own
-line also shows the request.
+A broker writes a line after it has sent the response, so there are no waiting requests. A line
+contains the principal of the client, but no sizes. A request that a broker forwarded to the
+controller appears in a line for another connection. Such a request is only counted, because the
+client's own line already contains it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _NO_ID: Final = UUID(int=0)
 class LoggedActivity:
     """The activity of connections, collected in ``table`` from the lines of request logs.
 
-    At most ``most`` connections are kept. If there are more connections, the connection with the
-    oldest traffic is forgotten. ``forwarded`` is the number of requests that brokers sent for
-    their clients.
+    At most ``most`` connections are kept. When this limit is exceeded, the connection with the
+    oldest traffic is forgotten. ``forwarded`` is the number of requests that brokers sent on behalf
+    of their clients.
     """
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:
@@ -69,7 +69,7 @@ class LoggedActivity:
             self._see(item)
 
     def finish(self) -> None:
-        """Do nothing, because a line is complete when it is processed."""
+        """Do nothing, because every line that is processed is already complete."""
 
     def _row(
         self, item: LoggedRequest | RefusedRequest, times: tuple[int, int]
@@ -146,7 +146,7 @@ def _error_codes(body: Message) -> list[int]:
 
 def _structures(body: Message, path: Sequence[str]) -> Iterator[Any]:
     """Yield the structures at a path."""
-    # Some paths are from older specs, but the class contains only the newest names.
+    # Some paths come from older specs, but the class contains only the newest names.
     with suppress(AttributeError):
         for *_, structure in structs_at(body, path):
             yield structure

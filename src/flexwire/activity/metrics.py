@@ -1,8 +1,8 @@
-"""The activity of connections as OpenMetrics, with a limit on the number of series.
+"""Connection activity as OpenMetrics, with a limit on the number of series.
 
 A series belongs to a client id and its software. Addresses are not labels, because a client uses a
-different port for each connection. A counter never decreases, so it keeps the traffic of a
-connection after the connection is forgotten.
+different port for each connection. A counter never decreases, so it still includes the traffic of a
+connection after that connection is forgotten.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from flexwire.activity.connections import ActivityTable, ConnectionActivity
 
 MOST_SERIES: Final = 1000
-"""The largest number of clients that have their own series. All other clients share the series of
+"""The maximum number of clients that have their own series. All other clients share the series of
 `OTHERS`.
 """
 
@@ -27,7 +27,7 @@ _GAUGES: Final = ("connections", "waiting")
 
 
 class ClientLabels(NamedTuple):
-    """The labels of a series. A label that is unknown is empty."""
+    """The labels of a series. An unknown label is empty."""
 
     client_id: str
     software: str

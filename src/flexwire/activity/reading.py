@@ -30,8 +30,8 @@ class ActivityReader:
     """The activity of connections, collected in ``table`` from the segments of captures.
 
     The segments of each connection must arrive in the order of the capture. At most ``most``
-    endpoint pairs are kept. If there are more pairs, a closed pair is forgotten, or the pair with
-    the oldest traffic if all are open.
+    endpoint pairs are kept. When this limit is exceeded, a closed pair is forgotten or, if all
+    pairs are open, the pair with the oldest traffic.
     """
 
     def __init__(self, most: int = MOST_CONNECTIONS) -> None:
@@ -71,7 +71,7 @@ class ActivityReader:
             self._end(key, keyed, segment)
 
     def finish(self) -> None:
-        """Process the incomplete frames. No more segments may follow."""
+        """Process the incomplete frames. No further segments may be passed afterwards."""
         for keyed in self._keyed.values():
             self._take(keyed, keyed.assembler.finish(), is_over=False)
 

@@ -1,4 +1,4 @@
-"""The sources of the activity of connections: captures, request logs, or sockets of taps."""
+"""The sources of connection activity: captures, request logs, or tap sockets."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ _Item_contra = TypeVar("_Item_contra", contravariant=True)
 
 
 class ActivitySource(Protocol):
-    """The activity of connections, with messages for the user about the reading.
+    """The activity of connections, with messages for the user about the input.
 
-    ``table`` contains the connections. ``notes`` grows, and contains each text only once.
+    ``table`` contains the connections. ``notes`` grows during reading, and contains each message
+    only once.
     """
 
     table: ActivityTable
@@ -40,14 +41,14 @@ class ActivitySource(Protocol):
         """Return the messages for the user."""
 
     def read(self, *, must_exist: bool = False) -> Iterator[int]:
-        """Read the new part in portions that take a few seconds, and yield each portion's size.
+        """Read the new data in portions that take a few seconds each; yield each portion's size.
 
         The last portion is smaller than all other portions, and may be 0. Raises the
         `CaptureError` and `StorageError` of the source.
         """
 
     def finish(self) -> None:
-        """Process incomplete frames and lines. Call this method when the input no longer grows.
+        """Process incomplete frames and lines. Call this method when the input has stopped growing.
 
         Nothing is read afterwards.
         """
@@ -81,7 +82,7 @@ class CaptureActivity:
         return self._captures.notes
 
     def read(self, *, must_exist: bool = False) -> Iterator[int]:
-        """Read the new part, as `ActivitySource` describes."""
+        """Read the new data, as described in `ActivitySource`."""
         return _in_portions(self._reader, self._captures.poll(must_exist=must_exist))
 
     def finish(self) -> None:
@@ -107,7 +108,7 @@ class LiveActivity:
         return self._captures.notes
 
     def read(self, *, must_exist: bool = False) -> Iterator[int]:  # noqa: ARG002 - a socket always exists
-        """Read the new part, as `ActivitySource` describes."""
+        """Read the new data, as described in `ActivitySource`."""
         return _in_portions(self._reader, self._captures.poll())
 
     def finish(self) -> None:
@@ -134,7 +135,7 @@ class RequestLogActivity:
         return self._logs.notes
 
     def read(self, *, must_exist: bool = False) -> Iterator[int]:
-        """Read the new part, as `ActivitySource` describes."""
+        """Read the new data, as described in `ActivitySource`."""
         return _in_portions(self._reader, self._logs.poll(must_exist=must_exist))
 
     def finish(self) -> None:
@@ -151,12 +152,12 @@ class RequestLogActivity:
 
 
 def open_activity(paths: Sequence[str | Path], timezone: str = "UTC") -> ActivitySource:
-    """Return the source for ``paths``: captures, request logs, or sockets of taps.
+    """Return the source for ``paths``: captures, request logs, or tap sockets.
 
-    A directory without captures and logs counts as a directory for future captures. Raises
-    `CaptureError` for a path that does not exist, for several kinds together, and for log
-    segments, which contain no connections. Raises `StorageError` for a failed listing, and
-    `ArgumentError` for an unknown time zone.
+    A directory that contains neither captures nor logs is treated as a directory for future
+    captures. Raises `CaptureError` for a path that does not exist, for a mixture of several kinds,
+    and for log segments, which contain no connections. Raises `StorageError` for a failed listing,
+    and `ArgumentError` for an unknown time zone.
     """
     zone = Zone(timezone)
     sockets = [path for path in paths if Path(path).is_socket()]
@@ -180,7 +181,7 @@ def open_activity(paths: Sequence[str | Path], timezone: str = "UTC") -> Activit
 
 
 def _is_empty(path: str | Path) -> bool:
-    """Return whether a path is a directory without captures and logs."""
+    """Return whether a path is a directory that contains neither captures nor logs."""
     if not Path(path).is_dir():
         return False
     try:

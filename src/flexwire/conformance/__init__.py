@@ -1,23 +1,23 @@
-"""Check whether a broker answers like Apache Kafka, in each version of each API, byte by byte.
+"""Check byte by byte whether a broker answers like Apache Kafka, in each version of each API.
 
 The developers of a broker that is not Apache Kafka often learn its differences from their users.
 This package finds such differences first. It determines the versions that the broker offers, and
-writes a few read-only requests for each version (`questions`, `cases`, `hostile`). It sends these
+creates a few read-only requests for each version (`questions`, `cases`, `hostile`). It sends these
 requests (`running`), and judges each response from its correlation id to its last byte (`judging`,
-`rules`). A second broker may get the same requests (`comparing`), and a stopped run can be
-continued (`journal`). `formats`, `page` and `badge` present the result. A run is not a certificate:
-it states in how many cases the broker answered like a release of Apache Kafka.
+`rules`). The same requests can also be sent to a second broker (`comparing`), and an interrupted
+run can be continued (`journal`). `formats`, `page` and `badge` present the result. A run is not a
+certificate: it states in how many cases the broker answered like a release of Apache Kafka.
 
 The laws of this package (tests below `tests/`):
 
-- Requests only read, even if a broker misinterprets them, in their own version and in the version
-  in their header (`conformance/test_questions.py`). A caller may also allow the run to create and
-  change its own topic, groups and transactions, and nothing else (`writing`, `removals`, `own`;
-  `conformance/test_writing.py`). Requests that affect a whole cluster need a separate permission
-  (`disposable`).
+- Requests only read, even if a broker misinterprets them, both in their own version and in the
+  version that their header states (`conformance/test_questions.py`). A caller may also allow the
+  run to create and change its own topic, groups and transactions, and nothing else (`writing`,
+  `removals`, `own`; `conformance/test_writing.py`). Requests that affect a whole cluster need a
+  separate permission (`disposable`).
 - Apache Kafka has no unexplained deviation (`kafka/test_conformance.py`), and each planted
-  deviation is found at its place (`conformance/test_planted.py`).
-- For any answer of a broker, each case has a verdict, in limited time and memory
+  deviation is found where it was planted (`conformance/test_planted.py`).
+- Whatever a broker answers, each case receives a verdict, in limited time and memory
   (`conformance/test_planted.py`).
 
 >>> from flexwire.conformance import Asking, plan_cases

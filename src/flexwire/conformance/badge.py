@@ -1,8 +1,8 @@
-"""A badge in SVG: the number of cases in which a broker answered like Apache Kafka.
+"""An SVG badge with the number of cases in which a broker answered like Apache Kafka.
 
-The badge repeats the claim of the run and adds nothing. It shows no date, so two runs with the same
-result have the same badge. The badge needs no font and no other file: ``textLength`` fits the text
-into the badge.
+The badge repeats the run's claim without adding to it. It shows no date, so two runs with the same
+result have the same badge. The badge requires no font and no other file: ``textLength`` fits the
+text into the badge.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The cases: requests in several forms for each API and version, and their expected outcomes.
 
-The requests are those in `flexwire.conformance.questions`, written according to the spec of their
-version. All correlation ids of a run differ and need more than 24 bits, to find brokers that mix up
-answers or keep only a part of an id.
+The requests are those in `flexwire.conformance.questions`, encoded according to the spec of their
+version. Each correlation id in a run is unique and needs more than 24 bits, in order to find
+brokers that mix up answers or keep only a part of an id.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ if TYPE_CHECKING:
 FIRST_CORRELATION_ID: Final = 0x4B61_0000
 CLIENT_ID: Final = "flexwire"
 MANY: Final = 200
-"""The number of elements of a long list. A varint of one byte cannot represent this number."""
+"""The number of elements in a long list. A one-byte varint cannot represent this number."""
 UNKNOWN_TAGS: Final = {500: b"", 20_000: b"flexwire", 2_000_000: bytes(200)}
-"""Tagged fields that no release knows. Their tags and sizes take one, two and three bytes."""
+"""Tagged fields that no release defines. Their tags and sizes are one, two and three bytes long."""
 
 
 class CaseExpectation(Enum):
-    """The outcome of a case if the broker behaves like Apache Kafka."""
+    """The expected outcome of a case, if the broker behaves like Apache Kafka."""
 
     TAKEN = "must take"
     REFUSED = "must refuse"
@@ -67,7 +67,7 @@ class CaseExpectation(Enum):
 
 
 class Kind(Enum):
-    """The kind of a request. The value is the kind's name in words."""
+    """The kind of a request. The value is the kind's display name."""
 
     PLAIN = "plain"
     BODY_TAGS = "unknown tags"
@@ -83,10 +83,11 @@ class Kind(Enum):
 class Case:
     """A request and its expected outcome.
 
-    ``data`` contains the bytes to send, starting with the length. ``body_offset`` counts from the
-    end of the length. ``damage`` describes the fault of a hostile request in words. ``asked``
-    contains the values that the answer must repeat, by the spec's entity type. ``writes`` is true
-    if the request changes something. ``route`` is the broker of the cluster that has to answer.
+    ``data`` contains the bytes to send, starting with the length prefix. ``body_offset`` is counted
+    from the end of the length prefix. ``damage`` describes the fault in a hostile request.
+    ``asked`` contains the values that the answer must repeat, keyed by the spec's entity type.
+    ``writes`` is true if the request changes something. ``route`` determines which broker of the
+    cluster has to answer.
     """
 
     api_key: int
@@ -105,13 +106,13 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The API, the version and the kind, in a form for people."""
+        """The API, the version and the kind, in human-readable form."""
         return f"{self.api_name} {self.version}, {self.damage or self.kind.value}"
 
 
 @dataclass(frozen=True, slots=True)
 class Unasked:
-    """Offered versions of an API (some or all) that are not tested, and the reason."""
+    """The offered versions of an API, some or all, that are not tested, and the reason."""
 
     api_key: int
     api_name: str | None
@@ -121,7 +122,7 @@ class Unasked:
 
 @dataclass(frozen=True, slots=True)
 class CasePlan:
-    """The cases for the versions that a broker offers, and the APIs that are left out."""
+    """The cases for the versions that a broker offers, and the APIs that are omitted."""
 
     cases: tuple[Case, ...]
     unasked: tuple[Unasked, ...]
@@ -131,11 +132,11 @@ class CasePlan:
 class Asking:
     """The options of a run.
 
-    ``release`` is the release whose layouts are used. The broker is compared with this release.
-    ``apis`` contains the api keys to test, or is None for all APIs. With ``hostile``, requests that
-    no client sends are also sent. ``own`` is the common name of the topic, the groups and the
-    transactional id that requests may create and change. If ``own`` is "", requests only read.
-    With ``disposable``, requests may change the whole cluster.
+    ``release`` is the release whose layouts are used and with which the broker is compared.
+    ``apis`` contains the api keys to test, or is None for all APIs. With ``hostile``, the run also
+    sends requests that no client would send. ``own`` is the name that the topic, the groups and the
+    transactional id share; requests may create and change only these. If ``own`` is "", requests
+    only read. With ``disposable``, requests may affect the whole cluster.
     """
 
     release: str
@@ -146,7 +147,7 @@ class Asking:
     disposable: bool = False
 
     def asks(self, api_key: int) -> bool:
-        """Return whether the options select an API that the catalog contains."""
+        """Return whether an API is in the catalog and selected by the options."""
         is_chosen = self.apis is None or api_key in self.apis
         return is_chosen and bool(request_entries(api_key))
 
@@ -181,7 +182,7 @@ def asked_versions(api_key: int, offered: Versions, asks: QuestionOf = question)
 def api_cases(
     api_key: int, offered: Versions, asking: Asking, before: int, asks: QuestionOf = question
 ) -> list[Case]:
-    """Return the cases of one API. ``before`` is the number of preceding cases."""
+    """Return the cases for one API. ``before`` is the number of preceding cases."""
     cases: list[Case] = []
     for version in asked_versions(api_key, offered, asks):
         cases += _cases(RequestWriter(api_key, version, asking, asks), before + len(cases))
@@ -201,7 +202,7 @@ def _unasked(api_key: int, offered: Versions) -> Iterator[Unasked]:
 
 
 def beyond(offered: Versions, known: Versions) -> Versions:
-    """Return the offered versions that are unknown. A broker may offer 32,768 versions.
+    """Return those offered versions that are not known. A broker may offer 32,768 versions.
 
     >>> beyond(Versions(0, 9), Versions(2, 7))
     Versions('0-1,8-9')
@@ -215,7 +216,7 @@ def beyond(offered: Versions, known: Versions) -> Versions:
 
 
 class RequestWriter:
-    """Write the requests of one API and version, with the layout of a release."""
+    """Create the requests for one API and version, in the layout of a release."""
 
     def __init__(
         self, api_key: int, version: int, asking: Asking, asks: QuestionOf = question
@@ -300,7 +301,7 @@ class RequestWriter:
         return {**self.form, **{name: [] for name in names}}
 
     def long_form(self) -> dict[str, Any] | None:
-        """Return the form with `MANY` elements in each list of names, or None for no such form."""
+        """Return the form with `MANY` elements in each list of names, or None if none exists."""
         names = [key for key, value in self.form.items() if _is_list_of_names(value)]
         if not names or self.question.one_only:
             return None
@@ -312,7 +313,7 @@ class RequestWriter:
 
 
 def _message_of(name: str, version: int, release: str) -> type[Message]:
-    """Return the message in a release's layout, or in the newest layout that has the version."""
+    """Return the message in a release's layout, or in the newest layout with this version."""
     has = version in catalog().entry(name).releases.get(release, Versions.NONE)
     return message(name, release if has else None)
 
@@ -327,7 +328,7 @@ def _cases(writer: RequestWriter, before: int) -> list[Case]:
 
 
 def written_again(writer: RequestWriter, case: Case, known: Mapping[str, Any]) -> Case:
-    """Return a case with the values that the broker has sent since it was planned."""
+    """Return a case with the values that the broker has sent since the case was planned."""
     form, options = next(
         (form, options) for kind, form, options in _forms(writer, known) if kind is case.kind
     )
@@ -337,7 +338,7 @@ def written_again(writer: RequestWriter, case: Case, known: Mapping[str, Any]) -
 def _forms(
     writer: RequestWriter, known: Mapping[str, Any]
 ) -> Iterator[tuple[Kind, dict[str, Any], dict[str, Any]]]:
-    """Yield the kinds of a question, each with its form and options of `RequestWriter.case`."""
+    """Yield the kinds of a question, each with its form and options for `RequestWriter.case`."""
     plain = filled(writer.form, known=known)
     yield Kind.PLAIN, plain, {}
     if writer.schema.flexible:
@@ -356,10 +357,11 @@ def _forms(
 def _version_cases(
     api_key: int, offered: Versions, asking: Asking, before: int, asks: QuestionOf
 ) -> Iterator[Case]:
-    """Yield the requests of the versions next to the offered ones.
+    """Yield requests in the versions next to the offered ones.
 
     A broker that accepts such a request may read it according to the spec of that version. The
-    request is therefore the question for that version. Without a question, no request is sent.
+    request is therefore the question for that version. If there is no question for it, no request
+    is sent.
     """
     asked = asked_versions(api_key, offered, asks)
     if not asked:
@@ -387,7 +389,7 @@ def _is_list_of_names(value: Any) -> bool:
 
 
 def fitting(form: Any, schema: Schema) -> Any:
-    """Return a form without the fields that a version does not have."""
+    """Return a form without the fields that do not exist in a version."""
     found = {}
     for field in schema.fields:
         if field.presence is Presence.ABSENT or field.json_name not in form:
@@ -418,7 +420,7 @@ def entity_values(
 ) -> dict[str, frozenset[str]]:
     """Return the names and topic ids in a JSON form, by their entity type in the spec.
 
-    Specs have no entity type for topic ids, so these are listed under "topicId".
+    Specs define no entity type for topic ids, so these are listed under "topicId".
     """
     types = entity_types(message_class, version)
     found: dict[str, set[str]] = {}
@@ -435,7 +437,7 @@ def entity_values(
 def entity_types(message_class: type[Message], version: int) -> dict[tuple[str, str], str]:
     """Return the entity type of each string or topic id, by structure and JSON name.
 
-    Only fields that the version has are listed.
+    Only fields that exist in the version are listed.
     """
     spec = message_class.entry.spec(version, message_class.definition.served.release)
     present = set(_present_fields(message_class.definition.schema(version)))

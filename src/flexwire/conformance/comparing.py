@@ -1,7 +1,7 @@
-"""Compare a run with the run of a second broker: same requests, same rules.
+"""Compare a run with a run against a second broker, using the same requests and the same rules.
 
 The brokers may offer different versions. A case is sent to the second broker only if both brokers
-offer its version, or neither does. Versions that only one of the brokers offers are listed.
+offer the case's version, or neither does. Versions that only one of the brokers offers are listed.
 """
 
 from __future__ import annotations

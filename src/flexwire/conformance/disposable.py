@@ -3,8 +3,8 @@
 If an API accepts the name of a topic, user, producer or group, the requests contain the run's own
 names. Otherwise they refer to a broker, voter or feature that does not exist. A faulty broker may
 interpret these requests differently, and quotas, credentials, ACLs and tokens remain in the
-cluster. The requests therefore need a separate permission. Broker settings are not changed: a run
-uses the same APIs on its own topic instead.
+cluster. The requests therefore need a separate permission. Broker settings are not changed;
+instead, a run uses the same APIs on its own topic.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UPGRADE: Final = 1
 def disposable_questions(
     own: str, topic_id: Learned, node: Learned, producer: Mapping[str, Any]
 ) -> dict[str, tuple[Question, ...]]:
-    """Return the requests about a whole cluster, by API, in the order to send them.
+    """Return the requests that affect a whole cluster, by API, in sending order.
 
     ``own`` is the run's topic, ``topic_id`` its id, and ``node`` the node that leads it.
     """

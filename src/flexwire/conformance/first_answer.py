@@ -1,7 +1,7 @@
 """Judge a broker's unreadable list of versions, as a case with its outcome.
 
-Without this list no other request can be sent, so this case is the complete run. A missing answer
-is not a finding, because the reason may be TLS, a login or another protocol.
+Without this list, no other request can be sent, so the run consists of this one case. A missing
+answer is not a finding, because TLS, a login or another protocol may be the cause.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write a run as text with a matrix, as JSON or as JUnit XML, and write the plan of a dry run."""
+"""Format a run as text with a matrix, as JSON or as JUnit XML, and format the plan of a dry run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _INDENT: Final = "    "
 
 
 def to_text(run: ConformanceRun) -> str:
-    """Return the matrix, each deviation with its bytes, and the summary."""
+    """Return the matrix, the deviations with their bytes, and the summary."""
     header = ("API", "version", *(kind.value for kind in matrix_columns(run)))
     table = [header, *((name, version, *cells) for name, version, cells in matrix_rows(run))]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -55,9 +55,9 @@ def to_text(run: ConformanceRun) -> str:
 
 
 def grouped_findings(run: ConformanceRun) -> list[tuple[CaseResult, list[CaseResult]]]:
-    """Return the findings by API, rule and field: the first finding of each group, and the others.
+    """Return the findings grouped by API, rule and field: the first of each group, and the others.
 
-    The verdict about a second broker is the same in all cases of a group.
+    All cases of a group have the same verdict about a second broker.
     """
     there = {} if run.against is None else run.against.by_name
     groups: dict[tuple[str, str, str, CaseVerdict | None], list[CaseResult]] = {}
@@ -98,7 +98,7 @@ def _case_names(results: Sequence[CaseResult]) -> str:
 
 
 def finding_lines(result: CaseResult, against: BrokerComparison | None = None) -> Iterator[str]:
-    """Yield the finding of a case: field, rule, source, and the bytes of both sides.
+    """Yield the lines of a case's finding: field, rule, source, and the bytes of both sides.
 
     The lines about a second broker's behavior follow, with its bytes.
     """
@@ -125,7 +125,7 @@ def _other_lines(result: CaseResult, against: BrokerComparison) -> Iterator[str]
 
 
 def beside_words(result: CaseResult, against: BrokerComparison) -> str:
-    """Return a second broker's behavior in a case, or why the broker did not get the case."""
+    """Return a second broker's behavior in a case, or why the case was not sent to it."""
     other = against.by_name.get(result.case.name)
     if other is not None:
         return result_words(other)
@@ -134,7 +134,7 @@ def beside_words(result: CaseResult, against: BrokerComparison) -> str:
 
 
 def comparison_lines(run: ConformanceRun) -> Iterator[str]:
-    """Yield the cases in which a second broker differs, and versions that only one offers."""
+    """Yield the cases in which a second broker differs, and the versions that only one offers."""
     if run.against is None:
         return
     other = run.against.other
@@ -149,7 +149,7 @@ def comparison_lines(run: ConformanceRun) -> Iterator[str]:
 
 
 def alone_lines(run: ConformanceRun) -> Iterator[str]:
-    """Yield the versions that only one of two brokers offers, one line for each broker."""
+    """Yield the versions that only one of two brokers offers, on one line for each broker."""
     against = run.against
     if against is None:
         return
@@ -169,7 +169,7 @@ def _shared(run: ConformanceRun) -> int:
 
 
 def difference_rows(run: ConformanceRun) -> list[tuple[str, str, str, str]]:
-    """Return the differences of two brokers: API, cases, and the behavior of each broker."""
+    """Return the differences between two brokers: API, cases, and the behavior of each broker."""
     groups: dict[tuple[str, str, str], list[CaseResult]] = {}
     for here, there in run.differences:
         key = (here.case.api_name, result_words(here), result_words(there))
@@ -266,7 +266,7 @@ def _order(kind: Kind) -> int:
 
 
 def to_json(run: ConformanceRun) -> str:
-    """Return each case with its verdict. A case with a finding also has its bytes."""
+    """Return each case with its verdict. A case with a finding also includes its bytes."""
     document = {
         "broker": run.address,
         "release": run.release,
@@ -321,7 +321,7 @@ def _case_facts(case: Case) -> dict[str, Any]:
 
 
 def _against_json(run: ConformanceRun) -> dict[str, Any]:
-    """Return the JSON that describes the run of a second broker."""
+    """Return the JSON that describes the run against a second broker."""
     against = run.against
     if against is None:
         return {}
@@ -390,7 +390,7 @@ def _unasked_json(entry: Unasked) -> dict[str, Any]:
 
 
 def to_junit(run: ConformanceRun) -> str:
-    """Return one JUnit suite with a test for each case. Only deviations are failures."""
+    """Return one JUnit suite with a test for each case. Only deviations count as failures."""
     skipped = run.counts[CaseVerdict.NOT_JUDGED] + len(run.skipped)
     tests = len(run.results) + len(run.skipped)
     counts = f'tests="{tests}" failures="{len(run.deviations)}" errors="0" skipped="{skipped}"'

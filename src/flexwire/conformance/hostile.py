@@ -1,8 +1,8 @@
 """Requests that no client sends: unreadable requests, and requests that only Kafka accepts.
 
 Each request is a read-only request with one fault. Requests that a broker must refuse are derived
-from the emptiest request. A broker that accepts one of these therefore reads no name or value that
-could change something. Requests that Apache Kafka accepts contain the values of the plain request.
+from the emptiest request, so a broker that accepts one of them reads no name or value that could
+change anything. Requests that Apache Kafka accepts contain the values of the plain request.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class _Damage(NamedTuple):
 def hostile_cases(
     offered: Mapping[int, Versions], asking: Asking, correlation_id: int
 ) -> Iterator[Case]:
-    """Yield damaged requests of each API: in its newest version and its newest inflexible version.
+    """Yield damaged requests for each API, in its newest version and its newest inflexible version.
 
-    ``correlation_id`` is the id of the first request. Each further request has another id.
+    ``correlation_id`` is the id of the first request. Every other request has an id of its own.
     """
     for api_key in sorted(offered):
         if not asking.asks(api_key):
@@ -72,9 +72,9 @@ def hostile_cases(
 
 
 def _versions(api_key: int, offered: Versions) -> list[int]:
-    """Return the newest flexible and the newest inflexible version with a question.
+    """Return the newest flexible and the newest inflexible version for which there is a question.
 
-    Also returns the newest version whose question contains an empty list that may be null.
+    Also return the newest version whose question contains an empty list that may be null.
     """
     newest: dict[bool, int] = {}
     empty: set[int] = set()
@@ -112,7 +112,7 @@ def _numbered(payload: bytes, number: int) -> bytes:
 
 
 def _lengths(data: bytes) -> Iterator[tuple[bytes, str]]:
-    """Yield a frame whose length is invalid."""
+    """Yield frames whose length is invalid."""
     for length in (0, -1, INT32_MAX):
         yield length.to_bytes(PREFIX_LENGTH, "big", signed=True), f"a frame of length {length}"
     head = data[PREFIX_LENGTH : PREFIX_LENGTH + _SHORT_HEADER]
@@ -161,7 +161,7 @@ def _refused(
     if place is not None:
         is_compact = place.type.startswith(_COMPACT)
         huge = write_unsigned_varint(INT32_MAX) if is_compact else INT32_MAX.to_bytes(4, "big")
-        # For an empty list, the place is that of the list itself. Otherwise the elements follow.
+        # The place of an empty list is the list itself. Otherwise, the elements follow the place.
         damaged = body[: place.offset] + huge + body[place.offset + (1 if is_compact else 4) :]
         yield _Damage(
             header + damaged, "a list that is longer than the frame", CaseExpectation.REFUSED
@@ -182,7 +182,7 @@ def _request(
 
 
 def _last_tag_section(places: tuple[Annotation, ...]) -> Annotation | None:
-    """Return the place of the number of the message's own tagged fields, which is 0."""
+    """Return the place of the count of the message's own tagged fields; this count is 0."""
     return next(
         (place for place in reversed(places) if place.type == TAG_COUNT and not place.value), None
     )

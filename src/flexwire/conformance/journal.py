@@ -1,10 +1,10 @@
-"""The journal of a run: a line for each finished case, so that a stopped run can be continued.
+"""The journal of a run: one line per finished case, so that an interrupted run can be continued.
 
 The first line identifies the run: the brokers, the release, and a digest of all requests. The
-journal of another run is refused. Verdicts are not written, because a later run judges the outcomes
-again. Only the owner of the journal can read it, because answers contain the names of topics and
-groups. An answer is not written if it may contain credentials or is too long to judge. The case is
-then sent again.
+journal of a different run is refused. Verdicts are not recorded, because a later run judges the
+outcomes again. Only the owner of the journal can read it, because answers contain the names of
+topics and groups. An answer is not recorded if it may contain credentials or is too long to judge.
+In this situation, the case is sent again.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "flexwire conform, journal 1"
 LONGEST_LINE: Final = 2 * MOST_DECODED + 64 * 1024
-"""The largest size of a line in bytes: an answer in hex, with some text."""
+"""The maximum size of a line in bytes: an answer in hex, plus some text."""
 
 
 class JournalHeader(NamedTuple):
-    """The facts that identify a journal's run: the brokers, the release, and the requests."""
+    """The facts that identify the run of a journal: the brokers, the release, and the requests."""
 
     brokers: tuple[str, ...]
     release: str
@@ -44,7 +44,7 @@ class JournalHeader(NamedTuple):
 
     @classmethod
     def of(cls, sides: Sequence[tuple[str, CasePlan]], asking: Asking) -> JournalHeader:
-        """Return the header for these brokers and for the cases of each broker."""
+        """Return the header for these brokers and the cases of each broker."""
         digest = sha256()
         for _, plan in sides:
             for case in plan.cases:
@@ -64,7 +64,7 @@ def _to_line(form: dict[str, Any]) -> bytes:
 
 
 class ConformanceJournal(Closeable):
-    """An opened or new journal. Raises `ConformanceJournalError` for the journal of another run.
+    """A new or reopened journal. Raises `ConformanceJournalError` for another run's journal.
 
     An incomplete last line is removed.
     """
@@ -87,7 +87,7 @@ class ConformanceJournal(Closeable):
             raise
 
     def finished(self, broker: int, plan: CasePlan) -> dict[str, CaseOutcome]:
-        """Return the outcomes of finished cases by name. ``broker`` is counted from 0."""
+        """Return the outcomes of finished cases by name. Brokers are numbered from 0."""
         names = {case.name for case in plan.cases}
         found: dict[str, CaseOutcome] = {}
         for of_broker, name, outcome in self._entries:
@@ -119,7 +119,7 @@ class ConformanceJournal(Closeable):
         self._write(_to_line(form))
 
     def close(self) -> None:
-        """Close the file. Calling this again has no effect."""
+        """Close the file. A second call has no effect."""
         self._file.close()
 
     def _opened(self) -> FileIO:
@@ -188,7 +188,7 @@ class ConformanceJournal(Closeable):
 
 
 def _entry(line: bytes) -> tuple[int, str, CaseOutcome]:
-    """Return an entry's broker, case and outcome. Raises an error for an invalid entry."""
+    """Return an entry's broker, case and outcome, or raise an error if the entry is invalid."""
     form = json.loads(line)
     broker, name, detail, unread = (form[key] for key in ("broker", "case", "detail", "unread"))
     payload = None if form["payload"] is None else bytes.fromhex(form["payload"])

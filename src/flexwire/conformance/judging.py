@@ -1,8 +1,8 @@
-"""Judge the outcome of a case by the spec of its version, KIPs, and Apache Kafka's behavior.
+"""Judge the outcome of a case by the spec of its version, the KIPs, and Apache Kafka's behavior.
 
 A response is judged from its first byte to its last: correlation id, header version, fields, and
-end. Its values are judged after that. An error code alone is never a deviation, because no list of
-an API's error codes exists. If a permission is missing or a feature is disabled, the case is not
+end. Then its values are judged. An error code alone is never a deviation, because there is no list
+of the error codes of an API. If a permission is missing or a feature is disabled, the case is not
 judged.
 """
 
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 
 MOST_DECODED: Final = 8 * 1024 * 1024
-"""The largest response that is judged, in bytes. One byte may need 100 bytes of memory when it is
-decoded.
+"""The maximum size of a response that is judged, in bytes. Decoding one byte may require 100 bytes
+of memory.
 """
 
 
@@ -58,7 +58,7 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """The outcome of a request: the payload of a response, or a description of the end.
+    """The outcome of a request: the payload of a response, or how the exchange ended without one.
 
     ``unread`` is the number of bytes that arrived with the response, after its end.
     """
@@ -87,11 +87,11 @@ class CaseVerdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CaseDeviation:
-    """A broken rule, with the finding.
+    """A broken rule, with a description of what was found.
 
-    ``offset`` is a position in the response, counted from the end of its length. ``offset`` is None
-    if the finding is not about a byte. ``path`` is the field's path, with the names of the JSON
-    form.
+    ``offset`` is a position in the response, counted from the end of the length prefix, or None if
+    the finding does not concern a byte. ``path`` is the path of the field, with the names used in
+    the JSON form.
     """
 
     rule: ConformanceRule
@@ -104,8 +104,8 @@ class CaseDeviation:
 class CaseResult:
     """A case, its outcome, and the verdict.
 
-    ``deviation`` is the first broken rule. ``remark`` is a useful fact about a case that breaks no
-    rule. ``error_codes`` contains the response's error codes other than 0.
+    ``deviation`` is the first broken rule. ``remark`` is a useful observation about a case that
+    breaks no rule. ``error_codes`` contains the response's error codes other than 0.
     """
 
     case: Case
@@ -116,7 +116,7 @@ class CaseResult:
     error_codes: frozenset[int] = frozenset()
 
 
-class _Broken(Exception):  # noqa: N818 - the exception is no error, but ends the judging of a case
+class _Broken(Exception):  # noqa: N818 - not an error: it ends the judging of a case
     """An exception that reports a broken rule."""
 
     def __init__(
@@ -178,7 +178,7 @@ def _judge_refusal(case: Case, outcome: CaseOutcome) -> None:
 
 
 def _payload(case: Case, outcome: CaseOutcome, rule: ConformanceRule) -> bytes:
-    """Return the payload of a response. Raises the broken rule if the outcome has no payload."""
+    """Return the payload of a response, or raise the broken rule if the outcome has no payload."""
     if outcome.ending is Ending.NO_FRAME:
         raise _Broken(rules.FRAME, outcome.detail or outcome.ending.value)
     if outcome.payload is None:
@@ -246,7 +246,7 @@ def _judge_answer(result: CaseResult, release: str, plain: CaseResult | None) ->
 
 
 def _remark_on(case: Case, codes: frozenset[int]) -> str:
-    """Return a remark on error codes that Kafka never returned in flexwire's runs, if any."""
+    """Return a remark on error codes that Kafka did not return in flexwire's runs, if any."""
     unseen = codes - RETRIABLE - SEEN_CODES.get(case.api_name, frozenset())
     if not unseen:
         return ""
@@ -274,7 +274,7 @@ def _compare_with_plain(result: CaseResult, codes: dict[str, int], plain: CaseRe
 
 
 class ResponseReading:
-    """Read the responses to a case with the layout of a release."""
+    """Read the responses to a case in the layout of a release."""
 
     def __init__(self, case: Case, release: str) -> None:
         self._case = case
@@ -292,7 +292,7 @@ class ResponseReading:
             for other in self._header.entry.versions:
                 if other != self._header_version and self._decodes(payload, other):
                     found = f"expected a header of version {self._header_version}, got {other}"
-                    # A body of zeros is complete with both header versions.
+                    # A body of zeros can be read completely with either header version.
                     if (end := self._end(payload)) is not None:
                         rest = plural(len(payload) - end, "byte")
                         found += f"; or the response ends at byte {end}, followed by {rest}"
@@ -317,7 +317,7 @@ class ResponseReading:
             raise
 
     def _wording(self, payload: bytes, error: DecodeError) -> _Broken:
-        """Return the broken rule for a response that is unreadable with every header version."""
+        """Return the rule that a response breaks if it is unreadable with every header version."""
         if error.message == self._header.entry.name:
             return _Broken(rules.RESPONSE_HEADER, error.reason, error.offset, error.path)
         also = (
@@ -331,7 +331,7 @@ class ResponseReading:
         return _Broken(rules.END, f"{error.reason}{also}", end, error.path)
 
     def _end(self, payload: bytes) -> int | None:
-        """Return the end of the last field, or None if the payload begins with no response."""
+        """Return the end of the last field, or None if no response is at the payload's start."""
         try:
             _, start = self._header.decode_prefix(payload, self._header_version)
             _, length = self._kind.decode_prefix(payload[start:], self._case.version)
@@ -361,9 +361,9 @@ def error_codes(form: Any, kind: type[Message], version: int) -> dict[str, int]:
 def _check_echo(case: Case, form: Any, kind: type[Message], codes: dict[str, int]) -> None:
     """Raise a broken rule if a name from the request is missing from the response.
 
-    Names are not required if the response's spec has no field for them in this version. An entry
-    with an error may consist of the error alone. For example, a broker that is the coordinator of
-    only some groups returns the topics of only these groups.
+    Names are not required if the response's spec does not define a field for them in this version.
+    An entry with an error may consist of the error alone. For example, a broker that is the
+    coordinator of only some groups returns the topics of only these groups.
     """
     has = set(entity_types(kind, case.version).values())
     said = entity_values(form, kind.definition.schema(case.version), kind, case.version)
@@ -383,7 +383,7 @@ def _check_echo(case: Case, form: Any, kind: type[Message], codes: dict[str, int
 
 
 def _bare_errors(form: Any, kind: type[Message], version: int, entity: str) -> int:
-    """Count the outermost entries that contain an error and no entity's name."""
+    """Count the outermost entries that contain an error but no entity name."""
     types = entity_types(kind, version)
     fields = {place for place, one in types.items() if one == entity}
     errors: list[str] = []
@@ -402,7 +402,7 @@ def _bare_errors(form: Any, kind: type[Message], version: int, entity: str) -> i
 
 
 def _outer_paths(path: str) -> list[str]:
-    """Return the paths of a structure and of the structures that contain it.
+    """Return the paths of a structure and of its enclosing structures.
 
     >>> _outer_paths("groups[0].topics[3]")
     ['groups[0].topics[3]', 'groups[0]', '']

@@ -1,4 +1,4 @@
-"""The matrix of a run: a row for each API and group of versions, and a column per kind.
+"""The matrix of a run: one row per API and group of versions, and one column per kind.
 
 If a second broker differs from the first in a cell, the cell contains a word for each broker.
 """
@@ -38,7 +38,7 @@ LEGEND: Final = {
 
 _SKIPPED: Final = "not sent"
 UNSHARED: Final = "not asked"
-"""The word for a case that is not sent to a second broker."""
+"""The word for a case that was not sent to a second broker."""
 BESIDE: Final = " / "
 """The separator between the words of two brokers in a cell of the matrix."""
 
@@ -47,13 +47,13 @@ Row = tuple[str, str, tuple[str, ...]]
 
 
 def matrix_columns(run: ConformanceRun) -> list[Kind]:
-    """Return the kinds of cases in a run, in their order."""
+    """Return the kinds of cases in a run, in order."""
     kinds = {case.kind for case in run.plan.cases}
     return [kind for kind in Kind if kind in kinds]
 
 
 def matrix_rows(run: ConformanceRun) -> list[Row]:
-    """Return the rows of the matrix. Versions of an API with equal cells share a row."""
+    """Return the rows of the matrix. Versions of an API whose cells are equal share a row."""
     found: dict[str, dict[int, dict[Kind, list[str]]]] = {}
     for case, word in sorted(_words(run), key=lambda item: item[0].api_key):
         cells = found.setdefault(case.api_name, {}).setdefault(case.version, {})

@@ -1,8 +1,8 @@
-"""The objects that a run creates in one cluster: route requests to them, and remove them.
+"""The objects that a run creates in one cluster: route requests about them, and remove them.
 
 Requests about the topic are sent to its leader, and requests about a group or a transaction to its
 coordinator. The run learns several values from the broker's answers: the topic's id, and the ids
-and epochs of the run's member and producer. If a broker reports no leader or coordinator, the
+and epochs of its own member and producer. If a broker reports no leader or coordinator, the
 requests are sent to the broker that is tested. This broker then answers with an error code, which
 breaks no rule.
 """
@@ -45,13 +45,13 @@ _LOG: Final = logging.getLogger(__name__)
 # The previous transaction has not ended yet.
 _CONCURRENT_TRANSACTIONS: Final = 51
 _LATER: Final = MOVED_CODES | {_CONCURRENT_TRANSACTIONS}
-# A new topic is not yet known to all brokers.
+# Not all brokers know a new topic yet.
 _NOT_YET: Final = MOVED_CODES | UNKNOWN_TOPIC
 MOST_WAITED: Final = 10.0
 """The total time, in seconds, that a run waits for leaders, coordinators and the ends of
 transactions.
 
-The removal of the objects has its own limit of the same length.
+A separate time limit of the same length applies to the removal of the objects.
 """
 _PAUSE: Final = 0.2
 _NO_VALUES: Final = (None, "", -1)
@@ -62,7 +62,7 @@ _FORGOTTEN: Final = (
 
 
 class OwnThings(Closeable):
-    """The objects of a run in one broker's cluster, and the values that the broker has sent."""
+    """The objects of a run in a broker's cluster, and the values that the broker has sent."""
 
     def __init__(self, sender: CaseSender, asking: Asking) -> None:
         self._main = sender
@@ -82,11 +82,11 @@ class OwnThings(Closeable):
         return with_learned(case, self._asking, self.known)
 
     def sender(self, case: Case) -> CaseSender:
-        """Return the sender for the broker that has to answer a case."""
+        """Return the sender to the broker that has to answer a case."""
         return self._routed(case.route) if case.expected is CaseExpectation.TAKEN else self._main
 
     def waits_for(self, result: CaseResult) -> bool:
-        """Wait a moment if a broker may execute a request later.
+        """Wait a moment if the broker may be able to execute a request later.
 
         Return whether the method waited.
         """
@@ -96,7 +96,7 @@ class OwnThings(Closeable):
         return True
 
     def learn(self, result: CaseResult) -> None:
-        """Store the values of an answer that later requests repeat."""
+        """Store those values of an answer that later requests repeat."""
         case, payload = result.case, result.outcome.payload
         if not case.writes or payload is None:
             return
@@ -117,7 +117,7 @@ class OwnThings(Closeable):
         self.known |= {name: value for name, value in told.items() if value not in _NO_VALUES}
 
     def _learn_topic(self) -> None:
-        """Learn the id and the leader of the new topic."""
+        """Find out the id and the leader of the new topic."""
         form = {"topics": [{"name": self._asking.own}], "allowAutoTopicCreation": False}
         while True:
             try:
@@ -131,13 +131,13 @@ class OwnThings(Closeable):
                 break
         for topic in (answer.to_json() or {})["topics"]:
             self._has_topic = self._has_topic or not codes
-            # Brokers that are older than topic ids return no id.
+            # Brokers from before the introduction of topic ids return no id.
             self.known |= {TOPIC_ID: topic["topicId"]} if "topicId" in topic else {}
             leaders = [partition["leaderId"] for partition in topic["partitions"]]
             self.known |= {NODE: leaders[0]} if leaders else {}
 
     def _routed(self, route: Route) -> CaseSender:
-        """Return the sender for a route's broker, or for the broker that is tested."""
+        """Return the sender to a route's broker, or to the broker that is tested."""
         if route == ANY or (route.kind == "leader" and not self._has_topic):
             return self._main
         while route not in self._routes:
@@ -153,12 +153,12 @@ class OwnThings(Closeable):
         return self._routes[route]
 
     def _keep_main(self, route: Route, error: FlexwireError) -> None:
-        """Send a route's requests to the tested broker, which reported no other broker."""
+        """Send a route's requests to the tested broker, because it reported no other broker."""
         _LOG.info("%s answers for %s itself: %s", self._main.address, route, error)
         self._routes[route] = self._main
 
     def _sender_to(self, address: HostPort) -> CaseSender:
-        """Return a connected sender for an address."""
+        """Return a sender that is connected to an address."""
         text = str(address)
         if text == self._main.address:
             return self._main
@@ -167,7 +167,7 @@ class OwnThings(Closeable):
         return sender
 
     def _pauses(self) -> bool:
-        """Wait a moment unless the time limit is reached. Return whether the function waited."""
+        """Wait a moment unless the time limit is reached, and return whether there was a wait."""
         if self._seconds <= 0:
             return False
         self._seconds -= _PAUSE
@@ -176,7 +176,7 @@ class OwnThings(Closeable):
 
     @contextmanager
     def removing(self, left: list[str]) -> Iterator[None]:
-        """At the end of the block, remove all objects that cases may have created.
+        """When the block ends, remove all objects that cases may have created.
 
         Objects that could not be removed are added to ``left``, with the reasons. If the block
         raises an error, these objects are also logged.
@@ -191,7 +191,7 @@ class OwnThings(Closeable):
         left += self._remove()
 
     def _remove(self) -> Iterator[str]:
-        """Remove the objects that the run created. Yield a reason for each object that remains."""
+        """Remove the objects that the run created, and yield a reason for each one that remains."""
         # A connection may still contain the answer to the last request.
         self.close()
         self._main.close()
@@ -224,13 +224,13 @@ class OwnThings(Closeable):
             self._routes.pop(removal.route, None)
 
     def close(self) -> None:
-        """End the connections to all brokers except the one that is tested."""
+        """Close the connections to all brokers except the one that is tested."""
         for sender in self._others.values():
             sender.close()
 
 
 def _call(broker: Broker, api_name: str, form: dict[str, Any]) -> BrokerAnswer:
-    """Send a request in the newest version, with the fields of the form that this version has."""
+    """Send a request in the newest version, with the form's fields that exist in this version."""
     version = broker.newest(api_name)
     kind = message(request_name(api_key_of(api_name), version))
     return broker.call(api_name, fitting(form, kind.definition.schema(version)), version)

@@ -1,4 +1,4 @@
-"""Show a run as one HTML page that needs no other file and no network."""
+"""Render a run as a single HTML page that needs no other files and no network access."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from flexwire.conformance.runs import ConformanceRun
 
 MOST_SHOWN: Final = 500
-"""The largest number of groups of deviations and differences on the page. Further groups are only
-counted.
+"""The maximum number of groups of deviations and differences on the page. Additional groups are
+only counted.
 """
 
 
 def to_html(run: ConformanceRun) -> str:
-    """Return the page: summary, matrix, deviations with bytes, and the objects that remain."""
+    """Return the page: summary, matrix, deviations with their bytes, and remaining objects."""
     found, differences = grouped_findings(run), difference_rows(run)
     view = {
         "run": run,

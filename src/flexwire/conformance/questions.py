@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flexwire.client.cluster import Route
 
 NAME: Final = "flexwire-conform-{number}"
-"""The names of topics, groups and users in requests. These names do not exist in any cluster."""
+"""The names of topics, groups and users in requests. No cluster contains these names."""
 
 NAMESPACE: Final = uuid.UUID("5b0f8f5e-2d3e-5c1a-9b1e-2f6a3c4d5e6f")
 """Topic ids are derived from this value and a name, so they are the same in each run."""
@@ -41,7 +41,7 @@ NOTHING_LEARNED: Final[Mapping[str, Any]] = {}
 
 
 class Learned(NamedTuple):
-    """A value that only the broker knows. ``until`` is sent until the value is known."""
+    """A value that only the broker knows. Until the value is known, ``until`` is sent instead."""
 
     name: str
     until: Any
@@ -50,13 +50,13 @@ class Learned(NamedTuple):
 class Question(NamedTuple):
     """A request of an API for a range of versions: its JSON form, with the fields of all versions.
 
-    Texts with ``{number}`` are names that do not exist. Separate cases send the form with empty and
-    with long lists of such names, unless ``one_only`` contains a reason not to do so. ``is_filter``
-    is true if the answer lists only existing objects, so the answer does not have to repeat the
-    names in the request. ``ends_connection`` is true if the broker may read later bytes on the
-    same connection differently. ``writes`` is true if the request changes something, so the next
-    request may get another error code. ``route`` is the broker of the cluster that has to answer.
-    Other brokers answer with an error code.
+    Strings that contain ``{number}`` are names that do not exist. Separate cases send the form with
+    empty lists and with long lists of such names, unless ``one_only`` states a reason not to do so.
+    ``is_filter`` is true if the answer lists only existing objects, so the answer does not have to
+    repeat the names in the request. ``ends_connection`` is true if the broker may read later bytes
+    on the same connection differently. ``writes`` is true if the request changes something, in
+    which case the next request may get a different error code. ``route`` determines which broker of
+    the cluster has to answer; other brokers answer with an error code.
     """
 
     form: Mapping[str, Any]
@@ -87,7 +87,7 @@ QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
         ),
     ),
     "Fetch": (
-        # Session epoch -1 occupies no session of the broker, and the broker does not wait.
+        # Session epoch -1 does not use up a session on the broker, and the broker does not wait.
         Question(
             {
                 "replicaId": -1,
@@ -212,7 +212,7 @@ QUESTIONS: Final[dict[str, tuple[Question, ...]]] = {
         ),
     ),
 }
-"""The requests to send, by API: one for each range of versions."""
+"""The requests to send for each API, one per range of versions."""
 
 NOT_ASKED: Final = {
     "FindCoordinator": "the first request makes the cluster create the coordinator's "
@@ -222,7 +222,7 @@ NOT_ASKED: Final = {
     "an existing share group",
     "SaslAuthenticate": "a failed login may count against a user's account",
 }
-"""Read-only APIs that are not tested, or not in every version, with the reasons."""
+"""Read-only APIs that are not tested, or not tested in every version, with the reasons."""
 
 
 def question(api_name: str, version: int) -> Question | None:
@@ -237,7 +237,7 @@ def question(api_name: str, version: int) -> Question | None:
 
 
 def why_not_asked(api_key: int, api_name: str) -> str:
-    """Return why an API, or a version of an API, is not tested.
+    """Return the reason why an API, or a version of an API, is not tested.
 
     >>> why_not_asked(20, "DeleteTopics")
     'DeleteTopics may change something'
@@ -249,12 +249,12 @@ def why_not_asked(api_key: int, api_name: str) -> str:
 
 
 def one_question(route: Route = ANY, **form: Any) -> tuple[Question, ...]:
-    """Return an API's only question, for all versions. The request changes something."""
+    """Return an API's only question, which applies to all versions and changes something."""
     return (Question(form, writes=True, route=route),)
 
 
 def filled(form: Any, number: int = 0, known: Mapping[str, Any] = NOTHING_LEARNED) -> Any:
-    """Return a form in which ``{number}`` is replaced and topic ids are derived from names.
+    """Return a form with ``{number}`` replaced and with topic ids derived from names.
 
     ``known`` contains the values that the broker has sent, by the names of their `Learned`.
 
@@ -275,7 +275,7 @@ def filled(form: Any, number: int = 0, known: Mapping[str, Any] = NOTHING_LEARNE
 
 
 def id_of(name: str) -> str:
-    """Return the id that is derived from a name, in Kafka's text form."""
+    """Return the topic id that is derived from a name, in Kafka's text form."""
     return uuid_text(uuid.uuid5(NAMESPACE, name))
 
 

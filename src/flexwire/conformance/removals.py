@@ -30,10 +30,10 @@ class Removal(NamedTuple):
     """A request that removes an object of a run.
 
     ``makers`` are the APIs whose cases may create the object. ``gone`` contains the error codes
-    that mean that nothing remains. In this case the object was removed or was never created (for
-    example, because the broker is not the coordinator). If the run did not learn ``needed``,
-    nothing was created. ``noun`` is empty for a member, because its group cannot be removed while
-    the member remains.
+    that mean that nothing remains: the object was removed or never created (for
+    example, because the broker is not the coordinator). If the run did not learn the value
+    ``needed``, nothing was created. ``noun`` is empty for a member, because its group cannot be
+    removed while the member remains.
     """
 
     noun: str

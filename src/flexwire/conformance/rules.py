@@ -1,4 +1,4 @@
-"""The rules for judging responses, each with its text and its source.
+"""The rules for judging responses, each with its wording and its source.
 
 A rule is either kept or broken. If Apache Kafka itself breaks a rule, that is a quirk. `QUIRKS`
 lists the quirks with their releases and reasons.
@@ -90,10 +90,10 @@ RULES: Final = (
     *(ANSWERED, FRAME, CORRELATION_ID, RESPONSE_HEADER, BODY, END, ONE_RESPONSE, ECHO, TAGS),
     *(CLIENT_ID, LISTS, FALLBACK, REFUSED, DAMAGED, KAFKA_TAKES),
 )
-"""All rules, in the order of judging."""
+"""All rules, in the order in which they are judged."""
 
 NOT_JUDGED_CODES: Final = frozenset((29, 30, 31, 35, 53, 54, 61, 65))
-"""The error codes that prove only a missing permission or a disabled feature."""
+"""The error codes that only prove that a permission is missing or a feature is disabled."""
 
 
 SEEN_CODES: Final = {
@@ -129,10 +129,10 @@ Retriable codes and `NOT_JUDGED_CODES` are left out: they depend on the state of
 
 
 class Quirk(NamedTuple):
-    """A broken rule of some Apache Kafka releases.
+    """A rule that some Apache Kafka releases break.
 
-    ``releases`` contains prefixes of the names of these releases. ``reason`` contains the number of
-    the Jira issue, or states how the quirk was measured.
+    ``releases`` contains prefixes of the names of these releases. ``reason`` contains the Jira
+    issue number or states how the quirk was measured.
     """
 
     rule: ConformanceRule
@@ -163,7 +163,7 @@ QUIRKS: Final = (
 
 
 def find_quirk(rule: ConformanceRule, api_name: str, version: int, release: str) -> Quirk | None:
-    """Return the quirk of a release that explains a broken rule, or None if no quirk does."""
+    """Return the quirk of a release that explains a broken rule, or None if there is none."""
     return next(
         (
             quirk

@@ -1,7 +1,7 @@
 """Send all cases of a plan to a broker, one after the other, and judge the outcomes.
 
 Read-only cases are sent to the broker that is tested. Requests about a topic, a group or a
-transaction of the run go to the responsible broker of its cluster (`own`).
+transaction of the run are sent to the responsible broker in its cluster (`own`).
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
 
 
 class SecondBroker(NamedTuple):
-    """The address and security of a second broker. None means the first broker's security."""
+    """A second broker's address and security. None means the first broker's security."""
 
     address: str
     security: Security | None = None
 
 
 def plan_with_hostile(offered: Mapping[int, Versions], asking: Asking) -> CasePlan:
-    """Return the read-only cases for a broker, followed by the other requested cases.
+    """Return a broker's read-only cases, followed by the other requested cases.
 
     Hostile cases come first, then the cases that change the run's own topic and group.
     """
@@ -78,13 +78,14 @@ def conform(
 ) -> ConformanceRun:
     """Send all cases to a broker and return the verdicts.
 
-    ``timeout`` is the limit for one answer, in seconds. ``watch`` is called with each result and
-    the number of cases. ``against`` is a second broker, which gets the same cases. ``journal`` is a
-    file of finished cases. New cases are added to this file, and its cases are not sent again.
+    ``timeout`` is the time limit for one answer, in seconds. ``watch`` is called with each result
+    and the number of cases. ``against`` is a second broker to which the same cases are sent.
+    ``journal`` is a file of finished cases: new cases are added to it, and cases in it are not sent
+    again.
 
-    If the broker's list of versions cannot be read, this is a deviation and the only case of the
-    run. Raises `CallError` if a broker cannot be reached. The error contains the name of the last
-    case. Raises `ConformanceJournalError` for the journal of another run.
+    If the broker's list of versions cannot be read, this is a deviation and the run's only case.
+    Raises `CallError`, which contains the name of the last case, if a broker cannot be reached.
+    Raises `ConformanceJournalError` for the journal of another run.
     """
     if asking.own and journal is not None:
         # The first run removes the objects that it created, so a second run cannot continue from
@@ -97,7 +98,7 @@ def conform(
         if against is not None:
             other = to_sender(against.address, against.security or security)
             sides.append(_beside(stack.enter_context(other), here))
-        # The cases differ if the list of versions is unreadable now and readable later.
+        # The cases would differ if the list of versions were unreadable now but readable later.
         if journal is not None and here.is_known:
             header = JournalHeader.of([(side.sender.address, side.plan) for side in sides], asking)
             kept = stack.enter_context(ConformanceJournal(journal, header))
@@ -134,10 +135,10 @@ def _planned(sender: CaseSender, asking: Asking) -> _Side:
     try:
         offered = sender.offered()
     except (ConnectionEndedError, NoAnswerError, UnreadableFrameError):
-        # The address may not be a broker's, or the connection may need other settings.
+        # The address may not belong to a broker, or the connection may need other settings.
         raise
     except (CallError, CodecError, FrameError):
-        # Further bytes on this connection may belong to that answer.
+        # Later bytes on this connection may belong to that answer.
         sender.close()
         found = find_unread_answer(sender.send, asking)
         if found is None:
@@ -160,7 +161,7 @@ def _beside(sender: CaseSender, here: _Side) -> _Side:
 def _ask_all(
     sides: Sequence[_Side], asking: Asking, watch: Callable[[CaseResult, int], None] | None
 ) -> list[ConformanceRun]:
-    """Test the brokers one after the other, and remove the objects of the run on each."""
+    """Test the brokers one after the other, and remove the objects of the run from each."""
     total = sum(len(side.plan.cases) for side in sides)
     told = None if watch is None else lambda result: watch(result, total)
     runs = []
@@ -175,7 +176,7 @@ def _ask_all(
 def _ask(
     side: _Side, own: OwnThings, release: str, watch: Callable[[CaseResult], None] | None
 ) -> ConformanceRun:
-    """Send the unfinished cases to one broker, and judge all cases."""
+    """Send the unfinished cases to a broker, and judge all cases."""
     results: list[CaseResult] = []
     skipped: list[Case] = []
     plain: CaseResult | None = None
@@ -216,7 +217,7 @@ def _sent(
         sender = own.sender(case)
         result = judged(case, _send(sender, case, results))
         if result.verdict is CaseVerdict.DEVIATES:
-            # Further bytes on this connection may belong to this case.
+            # Later bytes on this connection may belong to this case.
             sender.close()
         if not own.waits_for(result):
             own.learn(result)
@@ -224,7 +225,7 @@ def _sent(
 
 
 def _is_hopeless(case: Case, plain: CaseResult | None) -> bool:
-    """Return whether the plain request of a case's API and version got no answer."""
+    """Return whether the plain request for a case's API and version remained unanswered."""
     return (
         plain is not None
         and plain.case.kind is not case.kind

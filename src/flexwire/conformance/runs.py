@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 class ConformanceRun:
     """A broker, the release with which it is compared, and the result of each case.
 
-    ``skipped`` are cases that were not sent, because the plain request of their API and version got
-    no answer. ``against`` contains the results of a second broker. ``resumed`` is the number of
-    results from a journal. ``left`` contains the names of objects that the run created and could
-    not remove.
+    ``skipped`` lists cases that were not sent because the plain request for their API and version
+    was not answered. ``against`` contains the results of a second broker. ``resumed`` is the number
+    of results that came from a journal. ``left`` contains the names of objects that the run created
+    but could not remove.
     """
 
     address: str
@@ -46,7 +46,7 @@ class ConformanceRun:
 
     @property
     def as_kafka(self) -> int:
-        """The number of judged cases whose outcome is the same as with Apache Kafka."""
+        """The number of judged cases with the same outcome as Apache Kafka."""
         return self.counts[CaseVerdict.AS_KAFKA] + self.counts[CaseVerdict.QUIRK]
 
     @property
@@ -56,7 +56,7 @@ class ConformanceRun:
 
     @property
     def of_each_broker(self) -> tuple[ConformanceRun, ...]:
-        """This run, and the run of a second broker if there is one."""
+        """This run, and the run against a second broker if there is one."""
         return (self,) if self.against is None else (self, self.against.other)
 
     @property
@@ -104,12 +104,12 @@ class BrokerComparison:
 
     @cached_property
     def by_name(self) -> dict[str, CaseResult]:
-        """The results of the second broker, by the names of their cases."""
+        """The results of the second broker, keyed by case name."""
         return {result.case.name: result for result in self.other.results}
 
 
 def is_alike(here: CaseResult, there: CaseResult) -> bool:
-    """Return whether two brokers got the same verdict, rule and error codes in a case."""
+    """Return whether a case has the same verdict, rule and error codes for two brokers."""
     return _manner(here) == _manner(there)
 
 

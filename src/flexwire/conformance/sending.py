@@ -1,7 +1,7 @@
 """Send cases to one broker, over a connection that is used until an error occurs.
 
-A case has its own connection if the broker must refuse the case, if the case is hostile, or if it
-changes how later bytes on the connection are read.
+A case gets its own connection if the broker must refuse it, if it is hostile, or if it changes how
+later bytes on the connection are read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class CaseSender(Closeable):
         self._broker: Broker | None = None
 
     def offered(self) -> Mapping[int, Versions]:
-        """Return the versions that the broker offers, by API key."""
+        """Return the versions that the broker offers, keyed by API key."""
         return self.connected().offered
 
     def send(self, case: Case) -> CaseOutcome:
@@ -62,7 +62,7 @@ class CaseSender(Closeable):
                 self.close()
 
     def close(self) -> None:
-        """End the connection. Calling this again has no effect."""
+        """End the connection. A second call has no effect."""
         if self._broker is not None:
             self._broker.close()
             self._broker = None

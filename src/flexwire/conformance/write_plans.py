@@ -1,4 +1,4 @@
-"""The cases that change something, for the requests in `writing` and `disposable`."""
+"""Create cases that change something, from the requests in `writing` and `disposable`."""
 
 from __future__ import annotations
 
@@ -98,6 +98,6 @@ def with_writes(plan: CasePlan, offered: Mapping[int, Versions], asking: Asking)
 
 
 def _missing_remover(name: str, offered: Mapping[int, Versions], own: str) -> str:
-    """Return an API that the broker lacks and that would remove the objects of the given API."""
+    """Return an API that the broker lacks but that is needed to remove the given API's objects."""
     removers = (one.api_name for one in removals(own) if name in one.makers)
     return next((one for one in removers if api_key_of(one) not in offered), "")

@@ -1,6 +1,6 @@
 """The requests that change the run's own topic, groups and transactional id, and nothing else.
 
-The names of these objects begin with a common new name, which is random in each run. The requests
+The names of these objects begin with a common prefix, which is random in each run. The requests
 follow the lifecycle of the topic, of a transaction, and of the groups. `removals` contains the
 requests that remove the objects, and `write_plans` creates a case for each request. Requests that
 affect a whole cluster are in `disposable`.
@@ -23,7 +23,7 @@ _TOPIC_RESOURCE: Final = 2
 _SET: Final = 0
 _PROTOCOL: Final = "range"
 LEAVE: Final = -1
-"""The epoch with which a member leaves its group, or ends its session."""
+"""The epoch with which a member leaves its group or ends its session."""
 # Some brokers forget a group without members when the group's last offset is deleted.
 _FORGOTTEN: Final = 1
 _WAIT_MS: Final = 200
@@ -49,7 +49,7 @@ A value of "" or -1 means that there is no value.
 
 
 def own_name() -> str:
-    """Return a new name for the objects that one run creates."""
+    """Return a new name for the objects of a run."""
     return f"{PREFIX}{secrets.token_hex(8)}"
 
 
@@ -83,7 +83,7 @@ def transaction_coordinator(own: str) -> Route:
 
 
 def write_questions(own: str) -> dict[str, tuple[Question, ...]]:
-    """Return the requests about the objects of a run, by API, in the order to send them."""
+    """Return the requests about the objects of a run, by API, in sending order."""
     return {
         **_topic_questions(own),
         **_transaction_questions(own),
@@ -108,7 +108,8 @@ def _topic_questions(own: str) -> dict[str, tuple[Question, ...]]:
         "IncrementalAlterConfigs": one_question(resources=[changed]),
         "AlterConfigs": one_question(resources=[{**topic, "configs": [setting]}]),
         "Produce": (
-            # Message sets are older than record batches, so nothing is produced in these versions.
+            # These versions use message sets, which are older than record batches, so nothing is
+            # produced.
             Question({"acks": -1, "topicData": []}, Versions(0, 2), writes=True),
             Question(produced, Versions(3, HIGHEST), writes=True, route=leader_of(own)),
         ),
@@ -206,7 +207,7 @@ def _classic_questions(own: str) -> dict[str, tuple[Question, ...]]:
 
 
 def _versioned(body: Any) -> str:
-    """Return version 0 and a message that is encoded in this version, in the JSON form of bytes."""
+    """Return version 0 and a message encoded in this version, in the JSON form of bytes."""
     return base64.b64encode(bytes(2) + body.encode(0)).decode()
 
 
@@ -268,7 +269,7 @@ def _newer_group_questions(own: str) -> dict[str, tuple[Question, ...]]:
 
 
 def _filtering(route: Route, **form: Any) -> tuple[Question, ...]:
-    """Return a question whose answer need not repeat the names in the request."""
+    """Return a question whose answer does not have to repeat the names in the request."""
     return (one_question(route, **form)[0]._replace(is_filter=True),)
 
 

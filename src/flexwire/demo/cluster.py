@@ -1,7 +1,7 @@
 """The embedded cluster: three mock brokers on loopback, each behind a repairing proxy.
 
-confluent-kafka's Python interface can only start the mock with default topics. The demo needs the C
-interface, because only this interface can create topics, limit versions and set advertised
+confluent-kafka's Python interface can only start the mock with default topics. The demo requires
+the C interface, because only that interface can create topics, limit versions and set advertised
 addresses.
 """
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-_PRODUCER = 0  # This is a value of the type rd_kafka_type_t.
+_PRODUCER = 0  # This is a value of type rd_kafka_type_t.
 _TEXT = ctypes.c_char_p
 _HANDLE = ctypes.c_void_p
 
-# The type of the result and the types of the arguments, by function name.
+# The result type and the argument types of each function, keyed by name.
 _FUNCTIONS: dict[str, tuple[type | None, Sequence[type]]] = {
     "rd_kafka_conf_new": (_HANDLE, ()),
     "rd_kafka_conf_set_log_cb": (None, (_HANDLE, ctypes.c_void_p)),
@@ -47,7 +47,7 @@ _FUNCTIONS: dict[str, tuple[type | None, Sequence[type]]] = {
 
 
 def _library() -> ctypes.CDLL:
-    # The extension module is linked to librdkafka, and a look-up with its handle also searches
+    # The extension module is linked to librdkafka, and a lookup with its handle also searches
     # linked libraries. The file name of the library, which differs in every wheel, is therefore not
     # needed.
     cimpl = require("confluent_kafka.cimpl")
@@ -76,7 +76,7 @@ class MockBrokers:
         error = ctypes.create_string_buffer(512)
         conf = self._library.rd_kafka_conf_new()
         # The mock would write its errors about hostile input to standard error. The capture shows
-        # them better.
+        # these errors better.
         self._library.rd_kafka_conf_set_log_cb(conf, None)
         self._client = self._library.rd_kafka_new(_PRODUCER, conf, error, len(error))
         if not self._client:
@@ -94,7 +94,7 @@ class MockBrokers:
         return [(host, int(port)) for host, _, port in pairs]
 
     def advertise(self, broker_id: int, host: str, port: int) -> None:
-        """Make every response contain this address for the broker."""
+        """Make every response state this address for the broker."""
         self._library.rd_kafka_mock_broker_set_host_port(
             self._cluster, broker_id, host.encode(), port
         )
@@ -142,12 +142,12 @@ _LIMITS = {_JOIN_GROUP: (0, 5), _LEAVE_GROUP: (0, 2), _SYNC_GROUP: (0, 3)}
 
 
 class MockCluster(Closeable):
-    """Three brokers with the ids 1, 2 and 3. Their data is only in memory.
+    """Three brokers with the ids 1, 2 and 3, whose data is kept only in memory.
 
     The brokers support the APIs for producers, consumers, groups and transactions, but not the
     admin APIs (CreateTopics, DescribeConfigs, ListGroups and so on), for which they close the
     connection. If a client uses a topic that does not exist, the topic is created with 4
-    partitions. ``bootstrap`` is the value for ``bootstrap.servers`` of clients.
+    partitions. ``bootstrap`` is the value for the ``bootstrap.servers`` setting of clients.
 
     >>> with MockCluster() as cluster:
     ...     cluster.create_topic("orders", partitions=6)

@@ -43,7 +43,7 @@ _BARE_EVERY = 5
 
 @dataclass(frozen=True, slots=True)
 class SampleRecord:
-    """A record, produced or consumed. Two records are equal if key, value and headers are equal."""
+    """A produced or consumed record. Records are equal if keys, values and headers are equal."""
 
     topic: str
     key: bytes | None
@@ -54,7 +54,7 @@ class SampleRecord:
 def make_samples(
     topic: str, count: int, *, null_headers: bool = True, headers: bool = True
 ) -> list[SampleRecord]:
-    """Return records for a topic, the same in every run.
+    """Return records for a topic, which are the same in every run.
 
     The records include null keys, tombstones (a key, no value), records without headers, and record
     headers that are repeated, binary, UTF-8, empty or null. Use ``null_headers=False`` for clients
@@ -109,9 +109,9 @@ def _headers(
 
 
 def require(module: str) -> ModuleType:
-    """Import a module of the demo, or raise an error with the extra to install.
+    """Import a module of the demo, or raise an error that names the extra to install.
 
-    Raises `MissingExtraError` if a package that the module needs is not installed.
+    Raises `MissingExtraError` if a package that the module requires is not installed.
 
     >>> require("flexwire.demo.content").__name__
     'flexwire.demo.content'

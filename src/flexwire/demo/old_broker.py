@@ -1,8 +1,8 @@
-"""A broker like Kafka 0.10, which answers only requests of a few APIs in old versions.
+"""A broker that resembles Kafka 0.10 and answers only a few APIs, in old versions.
 
-For all other APIs, the broker closes the connection. The mock cluster accepts all requests of the
-demo's clients, and offers newer versions than the clients use. An audit of an old cluster's clients
-needs an old broker.
+For all other APIs, the broker closes the connection. The mock cluster accepts all requests from the
+demo's clients, and offers newer versions than those clients use. An audit of an old cluster's
+clients needs an old broker.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from flexwire.protocol import RequestFrame
 
-# The versions that the broker offers and reads, by API. ApiVersions is newer, so that clients can
-# send the name of their software.
+# The versions that the broker offers and reads, by API. The ApiVersions range is newer, so that
+# clients can send the name of their software.
 OFFERS = {
     "Produce": Versions(0, 2),
     "Fetch": Versions(0, 3),
@@ -82,7 +82,7 @@ def _answer(request: RequestFrame) -> bytes:
 
 
 def _fields(api_name: str) -> dict[str, Any]:
-    """Return the fields of an answer that differ from the defaults."""
+    """Return those fields of an answer that differ from the defaults."""
     if api_name == "SaslHandshake":
         return {"mechanisms": [_MECHANISM]}
     if api_name != "ApiVersions":

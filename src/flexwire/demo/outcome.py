@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class ClientOutcome(msgspec.Struct, kw_only=True, frozen=True):
-    """The report of a client about its run. Without failures, every check was successful.
+    """A client's report on its run. If there are no failures, every check was successful.
 
-    ``part`` is a phrase with the client's purpose in the demo. ``produced`` and ``consumed`` count
-    records. ``did`` lists the steps in order.
+    ``part`` is a phrase that describes the client's purpose in the demo. ``produced`` and
+    ``consumed`` count records. ``did`` lists the steps in order.
     """
 
     client: str

@@ -1,4 +1,4 @@
-"""A proxy in front of each mock broker. It corrects the mock's wrong responses.
+"""A proxy in front of each mock broker that repairs the mock's incorrect responses.
 
 ApiVersions: the mock supports versions 0 to 2. For a later version, KIP-511 requires the error
 UNSUPPORTED_VERSION and the broker's own versions, in the layout of version 0. Instead, the mock's
@@ -6,8 +6,8 @@ answer has a compact count that is wrong by one, and no tag sections. This body 
 version. librdkafka reads only its error code and continues, but kafka-python 3 decodes the complete
 body and fails.
 
-Metadata: in flexible versions, the mock writes the last tag section twice, so one extra byte
-follows the message. Clients ignore this byte, but a strict decoder does not.
+Metadata: in flexible versions, the mock writes the last tag section twice, so an extra byte follows
+the message. Clients ignore this byte, but a strict decoder does not.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _EMPTY_TAG_SECTION = b"\0"
 
 
 def may_need_repair(api_key: int, api_version: int) -> bool:
-    """Return whether the mock may send a wrong response to such a request."""
+    """Return whether the mock may send an incorrect response to such a request."""
     return api_version >= _FIRST_FLEXIBLE.get(api_key, api_version + 1)
 
 
 def repair(payload: bytes, api_key: int, api_version: int) -> bytes:
-    """Return the corrected response, or the response itself if neither fault occurs.
+    """Return the repaired response, or the response itself if neither fault occurs.
 
     >>> repair(bytes.fromhex("00000001 0023 01 0012 0000 0002 00000000"), 18, 4).hex(" ", 2)
     '0000 0001 0023 0000 0001 0012 0000 0002'
@@ -79,7 +79,7 @@ _SECONDS = 60.0
 
 
 class RepairProxy:
-    """Listeners on 127.0.0.1, one for each broker address, which run in one separate thread.
+    """Listeners on 127.0.0.1, one for each broker address, all of which run in one separate thread.
 
     ``addresses`` are the listeners' addresses, in the order of the brokers. Requests are forwarded
     unchanged, and so are responses that `repair` does not change.
@@ -116,7 +116,7 @@ class RepairProxy:
             self._connections.add(task)
 
             def done(task: asyncio.Task[None]) -> None:
-                # This call is not in the task itself, because a task that is canceled before it
+                # The task itself does not make this call, because a task that is canceled before it
                 # begins never runs.
                 writer.close()
                 self._connections.discard(task)
@@ -139,7 +139,7 @@ class RepairProxy:
 
 
 class _RepairedConnection:
-    """Forward the traffic of one connection, and repair wrong responses."""
+    """Forward the traffic of one connection, and repair incorrect responses."""
 
     def __init__(self) -> None:
         self._conversation = Conversation()

@@ -53,7 +53,7 @@ class DemoTraffic:
 
     @property
     def failures(self) -> list[str]:
-        """The failures by client. The list is empty if every client was successful."""
+        """The failures by client, or an empty list if every client was successful."""
         wrong = {
             "connections closed by an internal error": sum(tap.failures for tap in self.taps),
             "frames that were not captured": sum(tap.capture_failures for tap in self.taps),
@@ -91,11 +91,11 @@ class DemoOutcome:
 def run_demo(
     out: Path, *, progress: Progress = silent, memory: str = DEFAULT_MEMORY
 ) -> DemoOutcome:
-    """Run the whole demo, and write captures, tables and report to the directory ``out``.
+    """Run the whole demo, and write its captures, tables and report to the directory ``out``.
 
-    ``memory`` is the Java memory for the analysis. A client's failure is recorded in the outcome,
-    and the demo continues. Raises `FlexwireError` if the cluster, the tap or the analysis cannot
-    run at all.
+    ``memory`` is the amount of Java memory for the analysis. A client's failure is recorded in the
+    outcome, and the demo continues. Raises `FlexwireError` if the cluster, the tap or the analysis
+    cannot run at all.
     """
     analyze = require("flexwire.spark.analyze").analyze
     traffic = record_traffic(out / "capture", progress=progress)
@@ -191,7 +191,7 @@ def _failed(name: str, reason: str) -> ClientOutcome:
 
 
 def print_summary(console: Console, outcome: DemoOutcome) -> None:
-    """Print a short table of the clients, the counts of the analysis, and the failures."""
+    """Print a short table of the clients, the analysis counts, and any failures."""
     facts = outcome.analysis.facts
     console.print(_clients(outcome.traffic.clients, facts))
     totals = facts.totals

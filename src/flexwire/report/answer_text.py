@@ -1,4 +1,4 @@
-"""Format an answer as lines of text that fit a terminal, in the units of the report."""
+"""Format an answer as lines of text that fit into a terminal, in the units of the report."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from flexwire.facts.answers import ShownColumn
 
 WIDTH: Final = 120
-"""The largest number of characters in a line."""
+"""The maximum number of characters in a line."""
 
 _GAP: Final = "  "
-# The largest length of a string. Longer texts are cut, and cut further if the line is still too
-# long.
+# The maximum length of a string. Longer texts are truncated, and truncated further if the line is
+# still too long.
 _LONGEST: Final = 48
 _SHORTEST: Final = 12
 
@@ -26,11 +26,11 @@ _SHORTEST: Final = 12
 def lines(
     columns: Sequence[ShownColumn], rows: Sequence[Sequence[Any]]
 ) -> tuple[list[str], list[str]]:
-    """Return a line of headings, a line for each row, and the headings that were left out.
+    """Return a line of headings, a line for each row, and the headings of omitted columns.
 
-    Values have the form of `AnswerFacts.shown`. No line is longer than `WIDTH`: first long values
-    are cut, and then columns are left out, starting with the last one. Columns that identify a row
-    are left out last.
+    Values have the form of `AnswerFacts.shown`. No line is longer than `WIDTH`: first, long values
+    are truncated; then, columns are omitted, starting with the last one. Columns that identify a
+    row are omitted last.
     """
     cells = [
         [printable(cell(row[place], column.kind).text) for row in rows]
@@ -69,7 +69,7 @@ def _least(
 
 
 def _narrowest(values: Sequence[str], column: ShownColumn) -> int:
-    """Return the smallest width of a column. Values may be cut, but headings may not."""
+    """Return the smallest width of a column. Values may be truncated, but headings may not."""
     widest = _widest(values)
     return min(widest, max(_SHORTEST, len(column.heading))) if _is_text(column) else widest
 
@@ -77,7 +77,7 @@ def _narrowest(values: Sequence[str], column: ShownColumn) -> int:
 def _widths(
     cells: Sequence[Sequence[str]], columns: Sequence[ShownColumn], shown: Sequence[int]
 ) -> list[int]:
-    """Return the widths of columns. The widest texts are narrowed until the line fits."""
+    """Return the widths of columns. The widest columns are narrowed until the line fits."""
     widths = [_widest(cells[place]) for place in shown]
     least = [_narrowest(cells[place], columns[place]) for place in shown]
     room = WIDTH - len(_GAP) * (len(shown) - 1)

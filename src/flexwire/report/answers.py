@@ -37,7 +37,7 @@ _MINUTE_US: Final = 60_000_000
 _DAY_US: Final = 86_400_000_000
 _LEAST_MOMENTS: Final = 2
 _LABEL: Final = 34
-# Numbers of this value or more are shown without decimals.
+# Numbers of at least this value are shown without decimals.
 _PLAIN: Final = 1000
 _SET_AS: Final[dict[Kind, TableKind]] = {"text": "text", "flag": "flag", "moment": "moment"}
 _NOT_KNOWN: Final = ReportCell(units.DASH, "not known")
@@ -68,7 +68,7 @@ def parts(
 ) -> list[AnswerSection]:
     """Return the sections, in the order of the answers. Answers without rows have no section.
 
-    ``pictures`` are the results of `chart`, by name. Tables have at most ``rows`` rows.
+    ``pictures`` contains the results of `chart`, keyed by name. Tables have at most ``rows`` rows.
     """
     said = {"header_tags": facts.added_tags.sentences}
     return [
@@ -138,7 +138,7 @@ def _title(answer: AnswerFacts) -> str:
 
 
 def _told_columns(answer: AnswerFacts) -> tuple[list[int], list[str]]:
-    """Return the indexes of columns with values, and the headings of columns without values."""
+    """Return the indexes of columns that have values, and the headings of columns that do not."""
     shown, silent = [0], []
     for place, column in list(enumerate(answer.columns))[1:]:
         if any(row[place] not in (None, [], ()) for row in answer.shown):
@@ -149,7 +149,7 @@ def _told_columns(answer: AnswerFacts) -> tuple[list[int], list[str]]:
 
 
 def _whole(answer: AnswerFacts, shown: int, silent: Sequence[str]) -> str:
-    """Return a sentence about where the omitted rows are, and which columns are empty."""
+    """Return a sentence that states where the omitted rows are and which columns are empty."""
     name = answer.name
     kept_rows, of = answer.rows - answer.left_out, units.plural(answer.rows, "row")
     if answer.left_out:
@@ -176,7 +176,7 @@ def _table(answer: AnswerFacts, places: Sequence[int]) -> ReportTable:
 
 
 def cell(value: Any, kind: Kind) -> ReportCell:
-    """Return the cell for a value of a given kind."""
+    """Return the table cell for a value of a given kind."""
     if value is None:
         return _NOT_KNOWN
     if kind == "text":
@@ -200,7 +200,7 @@ def _words(value: Any) -> str:
 
 
 def write(value: float, kind: Kind) -> str:
-    """Return a number in a form that people can read."""
+    """Return a number in human-readable form."""
     if kind == "bytes":
         return units.human_bytes(value)
     if kind == "setting":
@@ -234,7 +234,7 @@ def _column(answer: AnswerFacts, name: str) -> ShownColumn | None:
 
 
 def _legend(answer: AnswerFacts) -> tuple[tuple[str, str], ...]:
-    """Return the color and the name of each part, if there are several parts."""
+    """Return the color and the name of each part if there are several parts."""
     names = _drawn(answer)
     if len(names) < 2:  # noqa: PLR2004 - a single part needs no legend
         return ()
@@ -268,7 +268,7 @@ def _bar_chart(answer: AnswerFacts) -> charts.Chart | None:
 
 
 def _across_chart(answer: AnswerFacts, picture: AnswerPicture) -> charts.Chart | None:
-    """Return a chart with one bar per column, summed over the rows with values in all columns."""
+    """Return a chart with one bar per column: its sum over the rows with values in all columns."""
     columns = [
         (place, column)
         for name in (picture.value, *picture.across)
@@ -318,14 +318,14 @@ def _labelling(columns: Sequence[ShownColumn]) -> Callable[[Sequence[Any]], str]
 def _cut(word: str) -> str:
     """Shorten a word to leave room for others.
 
-    The end of the word is kept, because it often says more than the middle.
+    The end of the word is kept, because it is often more informative than the middle.
     """
     half = _LABEL // 2
     return word if len(word) <= _LABEL else f"{word[:half]}{units.ELLIPSIS}{word[1 - half :]}"
 
 
 def _moves(answer: AnswerFacts) -> bool:
-    """Return whether the picture is over time. Values from a single moment are drawn by row."""
+    """Return whether the picture shows time. Values from a single moment are drawn by row."""
     picture = answer.picture
     return (
         picture is not None and picture.over is not None and len(answer.moments) >= _LEAST_MOMENTS

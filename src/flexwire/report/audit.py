@@ -1,4 +1,4 @@
-"""The clients that break: the sentences of an audit, and its tables."""
+"""The clients that break: the sentences and the tables of an audit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ NOTHING, NOT_JUDGED, DOCUMENTED = (
 )
 _NAMES = 3
 _VERSIONS = 3
-# The sentences for each verdict, in a form for one client and in a form for several clients.
+# The sentences for each verdict, in one form for a single client and in another for several
+# clients.
 _SAID: dict[str, tuple[str, str]] = {
     "broke": ("broke already", "broke already"),
     "will break": ("will break", "will break"),
@@ -40,7 +41,7 @@ _SAID: dict[str, tuple[str, str]] = {
         "set a field that the release accepts but ignores",
     ),
 }
-# Remarks that are made in addition to the finding for which a client is counted.
+# Remarks that appear in addition to the finding for which a client is counted.
 _REMARKED = (
     "is documented as unsupported (a remark, not a verdict)",
     "are documented as unsupported (a remark, not a verdict)",
@@ -57,7 +58,7 @@ def title(facts: Facts) -> str:
 
 
 def chosen(facts: Facts) -> str:
-    """Return why the audit covers these releases, and which previews it leaves out."""
+    """Return a sentence about why the audit covers these releases and which previews it omits."""
     previews = [release for release in facts.releases if is_preview(release)]
     if not previews:
         return _reason(facts.audit)
@@ -184,7 +185,7 @@ def _when(finding: AuditFinding) -> ReportCell:
 
 
 def finding_table(facts: Facts) -> ReportTable:
-    """Return the table of findings about clients, with one row for all releases of a finding."""
+    """Return the table of findings about clients, with one row per finding for all its releases."""
 
     def row(item: tuple[AuditFinding, list[str]]) -> list[ReportCell]:
         finding, releases = item
@@ -287,7 +288,7 @@ def client_table(facts: Facts) -> ReportTable:
 
 
 def pin_table(facts: Facts) -> ReportTable:
-    """Return the table of settings that keep clients at old versions."""
+    """Return the table of settings that pin clients to old versions."""
 
     def row(pin: PinningSetting) -> list[ReportCell]:
         return [
@@ -309,7 +310,7 @@ def pin_table(facts: Facts) -> ReportTable:
 
 
 def library_table(facts: Facts) -> ReportTable:
-    """Return the table of the first releases of client libraries that will work."""
+    """Return the table of the first client library releases that will work."""
 
     def row(release: FirstRelease) -> list[ReportCell]:
         return [

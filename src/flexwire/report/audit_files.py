@@ -1,9 +1,9 @@
-"""Write the findings of an audit as rows, as CSV and as JSON, all with the same columns.
+"""Format the findings of an audit as rows, as CSV and as JSON, all with the same columns.
 
-A spreadsheet interprets a cell that begins with "=" as a formula, even if it is quoted, and a
-client id may begin with "=". In files for people, an apostrophe precedes such a string, because
-spreadsheets mark text in this way. Numbers remain numbers, even if they are texts ("-1"). A program
-would read the apostrophe as part of the value, so files for programs do not contain it.
+A spreadsheet interprets a cell that begins with "=" as a formula, even if the cell is quoted, and a
+client id may begin with "=". In files for people, such a string is preceded by an apostrophe, which
+is how spreadsheets mark text. Numbers remain numbers, even if they are stored as text ("-1"). A
+program would read the apostrophe as part of the value, so files for programs do not contain it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from flexwire.facts.captures import AddedTags, SampledCaptures
 
 
-# Characters that begin a formula, or that are skipped before a formula. A few programs also accept
-# the wide forms of these characters.
+# Characters that start a formula, or that are skipped before a formula. A few programs also accept
+# the full-width forms of these characters.
 _BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
-# A spreadsheet reads this string as a number and computes nothing.
+# A spreadsheet reads such a string as a number and evaluates nothing.
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -47,9 +47,9 @@ def to_csv(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def to_tool_csv(rows: Iterable[Sequence[Any]], names: Sequence[str] = ()) -> str:
-    """Return CSV for a program: a line for each row, ending with LF, and unchanged values.
+    """Return CSV for a program, with a line for each row, LF line endings, and unchanged values.
 
-    The CSV has a header only if ``names`` are given. Kafka's tools read such a file with
+    The CSV has a header only if ``names`` is given. Kafka's tools read such a file with
     ``--from-file``:
 
     >>> print(to_tool_csv([("orders", 0, -1), ('a "b", c', 1, None), ("=x", 2, "-1")]), end="")
@@ -65,14 +65,14 @@ def _written(rows: Iterable[Sequence[str]], end: str) -> str:
     text = io.StringIO()
     for row in rows:
         line = io.StringIO()
-        # With any other line end, Python would not quote a carriage return in a value.
+        # With any other line terminator, Python would not quote a carriage return in a value.
         csv.writer(line, lineterminator="\r\n").writerow(row)
         text.write(line.getvalue().removesuffix("\r\n") + end)
     return text.getvalue()
 
 
 def cell(value: Any) -> str:
-    """Return a value as the text of a cell for people.
+    """Return a value as the text of a cell in a file for people.
 
     >>> cell("=1+1"), cell("-1+1"), cell("-1"), cell(-5), cell(None), cell(True), cell(["a", "b"])
     ("'=1+1", "'-1+1", '-1', '-5', '', 'true', 'a b')
@@ -183,7 +183,7 @@ _RENAMED = frozenset(
 def audit_csv(audit: Audit, sampled: Sequence[SampledCaptures] = ()) -> str:
     """Return the findings as CSV.
 
-    If captures are ``sampled``, each row contains the captured part.
+    If captures are ``sampled``, each row states the captured part.
     """
     part = part_columns(sampled)
     rows = ([*audit_row(finding).values(), *part.values()] for finding in audit.findings)
@@ -193,7 +193,7 @@ def audit_csv(audit: Audit, sampled: Sequence[SampledCaptures] = ()) -> str:
 def audit_json(
     audit: Audit, sampled: Sequence[SampledCaptures] = (), added_tags: AddedTags = NO_ADDED_TAGS
 ) -> str:
-    """Return JSON with the findings that the CSV contains, and facts about the audit as a whole.
+    """Return JSON with the same findings as the CSV, and facts about the audit as a whole.
 
     If captures contain only some of the connections, the JSON contains ``sampled``, because clients
     without findings may be on other connections. If taps have added header tags, the JSON contains

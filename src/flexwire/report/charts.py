@@ -1,7 +1,7 @@
-"""Draw facts as pictures: SVG that needs no network, in one size for laptops and one for phones.
+"""Draw facts as self-contained SVG pictures, in one size for laptops and one for phones.
 
 The position of every label is computed here, so a picture does not depend on the fonts of the
-machine that makes it. The colors in all pictures are keys of `INK`. The style sheet defines their
+machine that draws it. The colors in all pictures are keys of `INK`. The style sheet defines their
 values for light and dark screens and for paper.
 """
 
@@ -38,8 +38,8 @@ INK = {
 }
 PARTS = ("request", "response", "third", "fourth")
 """The colors of stacked parts, in order."""
-# The largest length of a label. Longer labels are slow, because the engine measures a text
-# repeatedly to find how much of it fits.
+# The maximum length of a label. Longer labels are slow to draw, because the engine measures a text
+# repeatedly to determine how much of it fits.
 LABEL_LIMIT = 90
 _ROW_STEP = 27
 _DOT = {"fill": INK["text"], "stroke": INK["surface"], "strokeWidth": 1.5, "size": 74}
@@ -64,7 +64,7 @@ _CONFIG: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class ChartSize:
-    """The size of a picture: its width, and the place where labels end and the plot begins."""
+    """The size of a picture: its width, and the position where labels end and the plot begins."""
 
     width: int
     labels: int
@@ -72,14 +72,14 @@ class ChartSize:
 
 
 WIDE = ChartSize(1060, 230, 130)
-# On a wide screen, two of these pictures are next to each other.
+# On a wide screen, two of these pictures are shown side by side.
 HALF = ChartSize(520, 150, 65)
 NARROW = ChartSize(350, 128, 44)
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A picture for wide and for narrow screens, with a text for readers who cannot see it."""
+    """A picture for wide and for narrow screens, with text for readers who cannot see it."""
 
     wide: str
     narrow: str
@@ -88,7 +88,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A named bar with one to four stacked parts, and a label at its end."""
+    """A named bar with one to four stacked parts and a label at its end."""
 
     label: str
     parts: tuple[float, ...]
@@ -208,7 +208,7 @@ def bar_chart(
     write: Callable[[float], str],
     wide: ChartSize = WIDE,
 ) -> Chart | None:
-    """Return horizontal bars, longest first. The last bar is for everything beyond the limit."""
+    """Return horizontal bars, longest first. The last bar stands for all items beyond the limit."""
     bars = [bar for bar in bars if sum(bar.parts)]
     if not bars:
         return None
@@ -253,7 +253,7 @@ def draw(
     spec: Callable[[ChartSize], dict[str, Any]],
     wide: ChartSize = WIDE,
 ) -> Chart:
-    """Draw a spec in both sizes. ``ident`` must be unique on the page."""
+    """Draw a chart spec in both sizes. ``ident`` must be unique on the page."""
     return Chart(
         _svg(spec(wide), f"{ident}-wide", wide),
         _svg(spec(NARROW), f"{ident}-narrow", NARROW),
@@ -275,7 +275,8 @@ def _svg(spec: dict[str, Any], ident: str, size: ChartSize) -> str:
     # HTML needs no namespaces, and ids must be unique on the whole page.
     svg = re.sub(r' (?:xmlns(?::xlink)?|version|class|width|height)="[^"]*"', "", svg, count=5)
     svg = re.sub(r'\b(id="|url\(#)(clip|gradient)', rf"\g<1>{ident}-\2", svg)
-    # For screen readers, a picture is a single image with a text, so its marks have no roles.
+    # For screen readers, a picture is a single image with alternative text, so its marks have no
+    # roles.
     svg = re.sub(r' (?:role="graphics-[^"]*"|aria-roledescription="[^"]*")', "", svg)
     return re.sub(r"(\d+\.\d{2})\d+", r"\1", svg)
 
@@ -290,8 +291,8 @@ def _rows_axis(rows: int) -> dict[str, Any]:
 
 
 def _labels(size: ChartSize, rows: Sequence[str]) -> dict[str, Any]:
-    """Return the axis with the names of rows, right-aligned next to the plot."""
-    # The reader's font may be an eighth wider than the font that was measured here.
+    """Return the axis with the row names, right-aligned next to the plot."""
+    # The reader's font may be one-eighth wider than the font that was measured here.
     limit = (size.labels - 10) * 7 // 8
     labels = [label[:LABEL_LIMIT] for label in rows]
     return {
@@ -382,7 +383,7 @@ def _latency_spec(rows: Sequence[tuple[str, Latency]], size: ChartSize) -> dict[
                 "encoding": {
                     "x": left,
                     "x2": right,
-                    # A single outlier remains visible, with a quarter of the color's intensity.
+                    # A single outlier remains visible, at a quarter of the color's intensity.
                     "fillOpacity": {
                         "field": "part",
                         "type": "quantitative",
@@ -472,7 +473,7 @@ def time_spec(slices: Sequence[TimeSlice], size: ChartSize, unit: str) -> dict[s
 def _clock(milliseconds: float) -> str:
     """Return the format of times on an axis of this length.
 
-    The format is only as precise as the ticks require.
+    The format is only as precise as the ticks require it to be.
     """
     for limit, form in ((5_000, "%H:%M:%S.%L"), (600_000, "%H:%M:%S"), (86_400_000, "%H:%M")):
         if milliseconds <= limit:
@@ -492,7 +493,7 @@ def _rebin(timeline: Timeline, limit: int) -> list[TimeSlice]:
 
 
 def rebin(parts: Mapping[int, Sequence[float]], step_us: int, limit: int) -> list[TimeSlice]:
-    """Join neighboring slices of ``step_us`` by their starts, until there are at most ``limit``."""
+    """Merge adjacent slices of ``step_us``, keyed by start, until at most ``limit`` remain."""
     width, summed = rebinned(parts, step_us, limit)
     return [
         TimeSlice(start / 1000, (start + width) / 1000, (*sums,)) for start, sums in summed.items()

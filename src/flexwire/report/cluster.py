@@ -62,8 +62,8 @@ def gates(audit: Audit) -> list[ClusterGate]:
 def cluster_sentences(audit: Audit, release: str) -> list[tuple[AuditVerdict, str]]:
     """Return a release's effects on the cluster: verdicts and sentences, worst first.
 
-    All gates about which nothing was observed share one sentence. Open gates have no sentence, but
-    are in the table.
+    All gates about which nothing was observed share one sentence. Open gates are listed only in the
+    table and have no sentence.
     """
     open_gates = [gate for gate in gates(audit) if gate.release == release]
     sentences: list[tuple[AuditVerdict, str]] = [

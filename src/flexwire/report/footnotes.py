@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 def clients(facts: Facts) -> int:
     """Return the number of clients on the page.
 
-    If the audit judges all clients, this is the audit's number of clients.
+    If the audit judges all clients, this number is the same as in the audit.
     """
     judged = _parties(facts, "client")
     return facts.totals.clients if judged is None else len(judged)
 
 
 def _parties(facts: Facts, *roles: str) -> dict[object, int] | None:
-    """Return the parties with these roles and their connections, or None if any were left out."""
+    """Return the parties with these roles and their connections, or None if any were omitted."""
     audit = facts.audit
     is_whole = not (audit.left_out.clients or audit.left_out.findings or FINDINGS in facts.left_out)
     if not (audit.findings and is_whole):
@@ -55,7 +55,7 @@ def about_clients(facts: Facts) -> list[str]:
 def about_connections(facts: Facts) -> str:
     """Return a sentence about connections without a client.
 
-    The sentence is empty if there are no such connections.
+    If there are none, the result is empty.
     """
     parties = _parties(facts, "client", "broker", "controller")
     if parties is None:
@@ -80,7 +80,7 @@ def about_versions(facts: Facts) -> str:
 
 
 def newest_sentence(share: NewestShare, requests: int) -> str:
-    """Return a sentence about requests and clients that use a release's newest versions."""
+    """Return a sentence about the requests and the clients that use a release's newest versions."""
     if not share.requests:
         return f"No request uses an API that Kafka {share.release} offers."
     part = units.share(share.requests_at_newest / share.requests)

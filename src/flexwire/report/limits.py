@@ -1,8 +1,8 @@
-"""Limit the size of facts, regardless of the capture: keep the most important entries.
+"""Limit the size of facts, whatever the capture contains, by keeping the most important entries.
 
 Clients choose their own names, topic names and header keys. Each list keeps the rows that the page
-would show first, and counts the others. The page itself is made from all facts. If a page is made
-again from limited facts, the page counts the rows that are missing from these facts.
+would show first, and counts the others. The page itself is created from all facts. A page that is
+created again from limited facts counts the rows that these facts lack.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts
 
 TOPICS_OF_A_KEY: Final = 20
-"""The largest number of topics that are listed for a record header key."""
+"""The maximum number of topics that are listed for a record header key."""
 
 FINDINGS: Final = "audit.findings"
 MOST_FINDINGS: Final = 5_000
@@ -32,7 +32,7 @@ MOST: Final = {
     "tagged_fields": 1_000,
     "lenient_uses": 1_000,
 }
-"""The largest number of items in each list of the facts."""
+"""The maximum number of items in each list in the facts."""
 
 _FIRST: Final[dict[str, Callable[[Any], Any]]] = {
     "apis": lambda api: (-api.request_bytes - api.response_bytes, api.api_key),
@@ -46,7 +46,7 @@ _FIRST: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 def bounded(facts: Facts) -> Facts:
-    """Return the facts with lists of limited length. ``left_out`` counts the omitted items."""
+    """Return the facts with lists of limited length; ``left_out`` counts the omitted items."""
     bounds: dict[str, Any] = {}
     left_out = dict(facts.left_out)
     for name, most in MOST.items():

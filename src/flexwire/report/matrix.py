@@ -1,4 +1,4 @@
-"""A matrix of clients and APIs, with the versions in use and the audit's verdict on each."""
+"""A matrix of clients and APIs that shows the versions in use, each with the audit's verdict."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts, Verdict, VersionUse
     from flexwire.parties import Client
 
-# The largest number of clients that a page shows at the same time. Further clients are counted
+# The maximum number of clients that a page shows at the same time. Additional clients are counted
 # below the matrix.
 CLIENT_LIMIT = 60
 API_LIMIT = 40
@@ -41,7 +41,7 @@ SYMBOLS: dict[str, str] = {
 class MatrixCell:
     """The versions of one API that a client used, lowest first.
 
-    If there are many versions, only those with the worst verdicts are listed.
+    If there are too many versions, only those with the worst verdicts are listed.
     """
 
     uses: tuple[VersionUse, ...]
@@ -89,7 +89,7 @@ def client_name(client: Client, limit: int = 40) -> str:
 
 
 def worst(uses: Iterable[VersionUse]) -> Verdict:
-    """Return the worst verdict on these uses, or "read" if there is no use."""
+    """Return the worst verdict on these uses, or "read" if there are none."""
     return max((use.verdict for use in uses), key=_SEVERITY.__getitem__, default="read")
 
 

@@ -1,4 +1,4 @@
-"""The template engine and the style sheet of all pages that flexwire makes."""
+"""The template engine and the style sheet for all pages that flexwire creates."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def page_environment(package: str, subject: str, extra: str) -> Environment:
-    """Return an engine for the templates in a package, without additional filters.
+    """Return an engine for the templates in a package, without any additional filters.
 
     Raises `MissingExtraError` for ``subject`` and ``extra`` if jinja2 is not installed. Callers
-    keep the engine, so a process compiles the templates only once.
+    keep the engine, so that a process compiles the templates only once.
     """
     with needed_by(subject, extra):
         from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  optional
@@ -29,5 +29,5 @@ def page_environment(package: str, subject: str, extra: str) -> Environment:
 
 
 def read_template_file(package: str, name: str) -> str:
-    """Return the text of a file next to the templates of a package, such as the style sheet."""
+    """Return the text of a file, such as the style sheet, that is next to a package's templates."""
     return (resources.files(package) / "templates" / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Render facts as a single HTML file that needs no network, no fonts and no other file."""
+"""Render facts as a single HTML file that requires no network, no fonts and no other file."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 
 LARGEST_BYTES: Final = 2_000_000
-"""The largest size of a page in bytes, whatever the facts contain."""
+"""The maximum size of a page in bytes, whatever the facts contain."""
 
 
 @dataclass(frozen=True, slots=True)
 class _PageRoom:
-    """The limits of a page: rows in a table, characters in a string, and the part of the matrix."""
+    """The limits of a page: rows per table, characters per string, and the part of the matrix."""
 
     rows: int
     letters: int
     matrix: float
 
 
-# Honest facts fit within the first limits. Hostile names may take ten times as much room.
+# Honest facts fit within the first limits. Hostile names may take up ten times as much room.
 _ROOMS: Final = (
     _PageRoom(tables.ROW_LIMIT, units.FACT_LIMIT, 1),
     _PageRoom(100, 600, 0.6),
@@ -49,9 +49,9 @@ def render(facts: Facts) -> str:
     """Return the report as one HTML document of at most `LARGEST_BYTES`.
 
     On the same machine, the same facts always result in the same text. Every string in the facts is
-    treated as hostile: it is escaped and cut if it is too long, and non-printing characters are
-    made visible. If the page is too large, its tables get fewer rows and report how many are
-    missing.
+    treated as hostile: it is escaped, it is truncated if it is too long, and non-printing
+    characters are made visible. If the page is too large, its tables are limited to fewer rows and
+    state how many are missing.
     """
     plain = facts.to_json()
     template = _environment().get_template("report.html.j2")
@@ -86,12 +86,12 @@ def _environment() -> Environment:
     return environment
 
 
-# The largest number of characters in a cell, by kind of column: four lines in the narrowest column.
+# The maximum number of characters in a cell, by kind of column: four lines in the narrowest column.
 _MOST_SHOWN = {"text": 80, "reason": 150, "hex": 160}
 
 
 def breakable(text: str) -> Markup:
-    """Return the escaped text, with marks at which a narrow column may break a name."""
+    """Return the escaped text, with marks where a narrow column may break a name."""
     from markupsafe import Markup, escape  # noqa: PLC0415  comes with the template engine
 
     pieces = re.split(r"(?<=[a-z])(?=[A-Z])|(?<=[./_])(?=[A-Za-z])|(?<=>)", text)
@@ -99,7 +99,7 @@ def breakable(text: str) -> Markup:
 
 
 def folded(text: str, kind: str) -> tuple[str, str]:
-    """Divide a long text into the part that a cell shows and the part that opens on request.
+    """Split a long text into the part that a cell shows and the part that is revealed on request.
 
     For a short text, the rest is empty.
 
@@ -107,7 +107,7 @@ def folded(text: str, kind: str) -> tuple[str, str]:
     ('orders, payments', '')
     """
     most = _MOST_SHOWN.get(kind, 0)
-    # Hiding only a word or two takes more room than it saves.
+    # Hiding just a word or two takes up more room than it saves.
     if not most or len(text) <= most * 3 // 2:
         return text, ""
     end = text.rfind(" ", 0, most)
@@ -115,7 +115,7 @@ def folded(text: str, kind: str) -> tuple[str, str]:
 
 
 def _dashed(verdict: str) -> str:
-    """Return a verdict as the name of a class in the style sheet."""
+    """Return the style sheet class for a verdict."""
     return verdict.replace(" ", "-")
 
 
@@ -154,7 +154,7 @@ def _view(facts: Facts, room: _PageRoom, pictures: _PictureCache) -> dict[str, A
 
 @dataclass(frozen=True, slots=True)
 class _PictureCache:
-    """The pictures. Each picture is drawn only once, because drawing takes longest."""
+    """The pictures. Each picture is drawn only once, because drawing takes the most time."""
 
     drawn: dict[str, charts.Chart | None]
     answers: dict[str, charts.Chart | None]

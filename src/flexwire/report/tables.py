@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ROW_LIMIT = 200
 TOPICS_NAMED = 3
-# The largest number of characters of a cut text in the title of a cell.
+# The maximum number of characters of a truncated text in the title of a cell.
 TITLE_LIMIT = 300
 _Item = TypeVar("_Item")
 Kind = Literal["text", "number", "moment", "flag", "code", "verdict", "reason", "hex"]
@@ -37,7 +37,7 @@ Kind = Literal["text", "number", "moment", "flag", "code", "verdict", "reason", 
 
 @dataclass(frozen=True, slots=True)
 class ReportColumn:
-    """A column: its heading, the form of its cells, and an explanation of the heading if needed."""
+    """A column: its heading, the format of its cells, and an explanation if one is needed."""
 
     label: str
     kind: Kind = "number"
@@ -57,7 +57,7 @@ class ReportCell:
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """A table in the report. ``more`` is the number of rows that the table leaves out."""
+    """A table in the report. ``more`` is the number of rows that the table omits."""
 
     caption: str
     columns: tuple[ReportColumn, ...]
@@ -66,7 +66,7 @@ class ReportTable:
 
     @property
     def rest(self) -> str:
-        """A text with the number of rows that are not in the table."""
+        """A text that states how many rows are not in the table."""
         return f"and {units.plural(self.more, 'more row')} not shown here" if self.more else ""
 
     def first(self, rows: int) -> ReportTable:
@@ -100,7 +100,7 @@ _TOO_FEW = ReportCell(
 
 
 def number(value: int | None, title: str = "") -> ReportCell:
-    """Return the cell for a number. The cell contains an en dash if the number is unknown."""
+    """Return the cell for a number, or a cell with an en dash if the number is unknown."""
     if value is None:
         return ReportCell(units.DASH, "unknown", -1)
     return ReportCell(units.count(value), title, value)
@@ -116,7 +116,7 @@ def size(value: int | None) -> ReportCell:
 def frame_size(facts: Facts, value: int) -> ReportCell:
     """Return the cell for bytes in frames.
 
-    The bytes are unknown if only request logs were given.
+    The number is unknown if only request logs were given.
     """
     return size(value if has_sizes(facts) else None)
 
@@ -127,7 +127,7 @@ def latency(value: float) -> ReportCell:
 
 
 def text(value: str, note: str = "") -> ReportCell:
-    """Return the cell for external text, cut to fit the page, with a longer part as its title."""
+    """Return the cell for external text, cut to fit the page, with more of it as its title."""
     short = units.shorten(value, 60)
     return ReportCell(short, units.shorten(value, TITLE_LIMIT) if short != value else "", note=note)
 
@@ -424,7 +424,7 @@ def failure_table(facts: Facts) -> ReportTable:
 
 
 def refused_table(facts: Facts) -> ReportTable:
-    """Return the table of clients that a tap refused in a rehearsal, most refusals first."""
+    """Return the table of clients that a tap refused in a rehearsal, the most refused first."""
 
     def row(client: RefusedClient) -> list[ReportCell]:
         if client.works_time_us is not None:
@@ -460,7 +460,7 @@ def refused_table(facts: Facts) -> ReportTable:
 
 
 def lenient_table(facts: Facts) -> ReportTable:
-    """Return the table of frames that decode only leniently, most frequent first."""
+    """Return the table of frames that decode only leniently, with the most frequent ones first."""
 
     def row(use: LenientUse) -> list[ReportCell]:
         return [

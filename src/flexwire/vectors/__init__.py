@@ -1,10 +1,11 @@
 """Test vectors for Kafka's wire protocol, and a runner that tests codecs in any language.
 
-Without published bytes, the authors of a codec learn about its errors only from users. A package of
-vectors contains such bytes: every version of every message, with the result of Apache Kafka's own
-Java classes. `run_codec` starts any command, sends it one case per line on standard input, and
-judges one line of output per case. The runner knows no messages and decodes nothing, because the
-package contains all the data for the comparison. `tools/vectors_package.py` builds the package.
+Without published bytes, the authors of a codec learn of its bugs only from their users. A package
+of vectors contains such bytes: every version of every message, with the result of Apache Kafka's
+own Java classes. `run_codec` starts any command, sends it one case per line on standard input, and
+judges one line of output per case. The runner does not know any messages and decodes nothing,
+because the package contains all the data that the comparison requires. `tools/vectors_package.py`
+builds the package.
 
 - `package` reads a package: its manifest, its files, and each `Vector`.
 - `process` communicates with the command, and limits time, lines and starts.
@@ -12,10 +13,10 @@ package contains all the data for the comparison. `tools/vectors_package.py` bui
 - `running` sends each vector in each direction, and restarts the command after a fault.
 - `results` counts the verdicts by message and version, as text and as JSON.
 
-Laws of this package (tests below `tests/`):
+The laws of this package (tests below `tests/`):
 
-- If a codec is silent, crashes, never stops writing or writes unrequested lines, the case fails,
-  but the run always continues (`codec_vectors/test_running.py`).
+- If a codec is silent, crashes, never stops writing, or writes lines that were not requested, the
+  case fails but the run always continues (`codec_vectors/test_running.py`).
 - If Kafka accepts bytes that the protocol does not require it to accept, no reaction of a codec to
   these bytes is a deviation (`codec_vectors/test_judging.py`).
 - flexwire's own interpretation of the bytes is never used: this package imports no codec

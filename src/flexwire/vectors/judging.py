@@ -33,8 +33,8 @@ class Outcome(StrEnum):
 
     PASSED = "passed"
     DROPPED = "dropped unknown tags"
-    """The answer is right, except that unknown tagged fields are missing. A codec may ignore these
-    fields (KIP-482).
+    """The answer is correct, except that unknown tagged fields are missing. A codec may ignore
+    these fields (KIP-482).
     """
     FAILED = "failed"
     """The content or the bytes differ, or the answer is invalid."""
@@ -45,16 +45,16 @@ class Outcome(StrEnum):
     remark.
     """
     OTHERWISE = "read otherwise"
-    """The codec read other content than Kafka from bytes that Kafka accepts but would not write.
+    """The codec and Kafka read different content from bytes that Kafka accepts but would not write.
     This is only a remark."""
     UNSUPPORTED = "unsupported"
     """The codec declares that it does not know the message or the version."""
     NOT_ASKED = "not asked"
-    """The case was not sent, because the codec has reached the limit on restarts."""
+    """The case was not sent, because the codec had reached the limit on restarts."""
 
     @property
     def is_deviation(self) -> bool:
-        """True if the codec differs from the required behavior."""
+        """True if the codec deviates from the required behavior."""
         return self in {Outcome.FAILED, Outcome.REFUSED, Outcome.TAKEN}
 
 
@@ -142,7 +142,7 @@ def _judged_refusal(vector: Vector, words: str) -> tuple[Outcome, str]:
 
 
 def _hex_difference(vector: Vector, got: str, direction: Direction) -> Outcome | str:
-    """Return the outcome if the bytes are right. Otherwise return the difference."""
+    """Return the outcome if the bytes are correct, or else the difference."""
     got = got.lower()
     if direction is Direction.DECODE_RECORDS:
         return "expected the content of the batches as json, got hex"
@@ -188,8 +188,8 @@ def _json_difference(vector: Vector, got: Any, direction: Direction) -> Outcome 
 def difference(expected: Any, got: Any, path: str = "") -> str | None:
     """Return the first difference between two JSON forms, or None if they are equal.
 
-    The order of keys is irrelevant, and so is the order of unknown tagged fields with different
-    tags. An integer may be a string of its digits, because JavaScript has no 64-bit integers.
+    Neither the order of keys nor the order of unknown tagged fields with different tags matters. An
+    integer may be written as a string of its digits, because JavaScript has no 64-bit integers.
 
     >>> difference({"a": [1, 2]}, {"a": [1, 3]})
     'a[1]: expected 2, got 3'

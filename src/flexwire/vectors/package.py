@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FORMAT: Final = 1
-"""The version of the format. A reader refuses any other version. New optional keys do not change
-the version.
+"""The version of the format. A reader refuses every other version. Adding optional keys does not
+change the version.
 """
 MANIFEST: Final = "manifest.json"
 INSTALLED: Final = "flexwire_vectors"
 """The Python package that the wheel installs."""
 LONGEST_LINE: Final = 16 * 1024 * 1024
-"""The longest line of a file, in bytes."""
+"""The maximum length of a line in a file, in bytes."""
 _HEX: Final = "^([0-9a-f]{2})*$"
 
 
@@ -135,7 +135,7 @@ class Vector(
 
 
 class PackageFile(msgspec.Struct, frozen=True):
-    """A file of JSON lines. Size and SHA-256 are those of the file without gzip."""
+    """A file of JSON lines. The size and the SHA-256 refer to the uncompressed file."""
 
     name: str
     cases: int
@@ -144,7 +144,7 @@ class PackageFile(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of a package, and the programs that made it."""
+    """The contents of a package, and the programs that created it."""
 
     format: int
     version: str
@@ -169,7 +169,7 @@ class VectorPackage:
         """Yield the vectors of all files, in the order of the manifest.
 
         Raises `VectorsError` for a file that is missing, damaged or different from the file in the
-        manifest. The digest of a file is compared after its last line.
+        manifest. The digest of a file is compared only after its last line has been read.
         """
         for file in self.manifest.files:
             yield from self._of_file(file)
@@ -226,7 +226,7 @@ def read_package(directory: Path | str | None = None) -> VectorPackage:
 
 
 def installed() -> Path:
-    """Return the installed package's directory. Raises `VectorsError` if there is none."""
+    """Return the directory of the installed package, or raise `VectorsError` if there is none."""
     spec = importlib.util.find_spec(INSTALLED)
     if spec is None or spec.origin is None:
         raise VectorsError(

@@ -1,7 +1,7 @@
-"""A command that answers each line of its standard input with a line of standard output.
+"""A command that answers each line on its standard input with a line on its standard output.
 
-`ask` always ends: with a line, or with the fault that ended the command. One selector handles
-input, output and errors, so neither side can block the other.
+`ask` always returns, either with a line or with the fault that ended the command. One selector
+handles input, output and errors, so neither side can block the other.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 _CHUNK: Final = 65_536
 _KEPT: Final = 200
-"""The number of bytes from the start and from the end of standard error that are kept for the text
-of a fault.
+"""The number of bytes at the start and at the end of standard error that are kept for the
+description of a fault.
 """
 _MOST_WAIT: Final = 2.0
-"""The largest number of seconds that a process may need to end after it closed its output."""
+"""The maximum number of seconds that a process may take to exit after it has closed its output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +37,12 @@ class CodecLimits:
     """The limits for a codec. Times are in seconds, and the length of a line is in bytes."""
 
     case_seconds: float = 5.0
-    """The time for one answer."""
+    """The time limit for one answer."""
     start_seconds: float = 60.0
-    """The time for the first answer after a start, because some languages start slowly."""
+    """The limit for the first answer after a start, because some languages start slowly."""
     line_bytes: int = 16 * 1024 * 1024
     starts: int = 20
-    """The largest number of starts of the command."""
+    """The maximum number of times that the command is started."""
 
     def __post_init__(self) -> None:
         for name in ("case_seconds", "start_seconds", "line_bytes", "starts"):
@@ -51,7 +51,7 @@ class CodecLimits:
 
 
 class CodecFaultError(FlexwireError):
-    """A codec that crashed, was silent, or did not write exactly one line per line of input."""
+    """The codec crashed, was silent, or did not write exactly one line per line of input."""
 
 
 class CodecProcess:
@@ -71,7 +71,7 @@ class CodecProcess:
     def ask(self, line: bytes) -> bytes:
         """Return the line with which the command answers a line. Both lines end with a line feed.
 
-        Raises `CodecFaultError` for a fault. After a fault, the command has ended. Raises
+        Raises `CodecFaultError` for a fault, after which the command has ended. Raises
         `VectorsError` if the command cannot be started.
         """
         seconds = self._limits.case_seconds
@@ -86,7 +86,7 @@ class CodecProcess:
             raise
 
     def close(self) -> None:
-        """End the command, and all processes of its process group."""
+        """End the command and all processes in its process group."""
         if self._running is not None:
             self._running.close()
             self._running = None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 RECORDS: Final = "record batches"
 """The name of the row for record batches in a table by message."""
 _OF_EACH: Final = 2
-"""The number of deviations that are printed as text for each message and outcome."""
+"""The number of deviations that the text output lists for each message and outcome."""
 _COLUMNS: Final = (
     ("passed", (Outcome.PASSED, Outcome.DROPPED)),
     ("failed", (Outcome.FAILED,)),
@@ -30,7 +30,7 @@ _COLUMNS: Final = (
 
 
 class CodecResults:
-    """The number of verdicts in a run. Deviations and remarks are kept in full."""
+    """The verdict counts of a run. Deviations and remarks are kept in full."""
 
     def __init__(self, command: list[str], manifest: Manifest | None = None) -> None:
         self.command = command
@@ -76,10 +76,10 @@ class CodecResults:
         }
 
     def text(self, *, most: int = 20, every_version: bool = False) -> Iterator[str]:
-        """Yield the lines of a table by message, or by version, and the first deviations.
+        """Yield the lines of a table by message or by version, followed by the first deviations.
 
-        Unless ``every_version`` is set, one line summarizes all rows without deviations and
-        remarks.
+        Unless ``every_version`` is set, one line summarizes all rows that have neither deviations
+        nor remarks.
         """
         rows = self._rows(every_version=every_version)
         shown = [
@@ -135,7 +135,7 @@ def _sum(counts: Counter[Outcome], outcomes: Iterable[Outcome]) -> int:
 
 
 def _sums(counts: Counter[Outcome]) -> dict[str, int]:
-    """Return all counts by the JSON names of their outcomes.
+    """Return all counts, keyed by the JSON names of their outcomes.
 
     >>> _sums(Counter({Outcome.REFUSED: 2}))["refusedWrongly"]
     2

@@ -30,9 +30,9 @@ def run_codec(
     """Run a codec on vectors, and return the results. ``command`` is a program with its arguments.
 
     Each vector is decoded. With ``encode``, valid messages are also encoded from their JSON. A
-    fault affects only the case at which it happens. The command is then restarted, up to the number
-    of times in ``limits``. ``manifest`` identifies the vectors in the results. A package has its
-    own manifest. ``on_verdict`` is called with each verdict as soon as the verdict is known.
+    fault affects only the case in which it occurs; the command is then restarted, up to the number
+    of times in ``limits``. ``manifest`` identifies the vectors in the results. A package already
+    has a manifest. ``on_verdict`` is called with each verdict as soon as it is known.
 
     Raises `VectorsError` if the command cannot be started or a vector cannot be read.
     """

@@ -1,4 +1,4 @@
-"""The demo's clients: one module each, loaded by name, and run in separate processes."""
+"""The demo's clients: one module per client, loaded by name and run in its own process."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class DemoClient(Protocol):
     def run(self, bootstrap: str) -> ClientOutcome:
         """Use the cluster at ``bootstrap`` ("host:port,…") and return the outcome.
 
-        Raises only unexpected errors, because failed checks are part of the outcome.
+        Raises only unexpected errors; failed checks are part of the outcome.
         """
 
 
 def load_client(name: str) -> DemoClient:
     """Return the client with that name.
 
-    Raises `FlexwireError` if the package that the client needs is not installed.
+    Raises `FlexwireError` if a package that the client requires is not installed.
     """
     return cast("DemoClient", require(f"{__name__}.{name}"))

@@ -25,6 +25,6 @@ def main(name: str, bootstrap: str) -> int:
 
 
 if __name__ == "__main__":
-    # The process flushes and exits immediately, because client threads that are still running must
-    # not delay its end.
+    # The process flushes its output and exits immediately, because client threads that are still
+    # running must not delay the exit.
     sys.exit(main(*sys.argv[1:]))

@@ -46,7 +46,7 @@ _CONSUMERS: tuple[tuple[str, str, tuple[str, ...], _Config], ...] = (
 def run(bootstrap: str) -> ClientOutcome:
     """Produce, consume in groups, commit, and produce in transactions."""
     # librdkafka reports every broker that closes a connection, even at the end of the demo, so
-    # these reports are ignored. Important problems are returned as errors.
+    # these reports are ignored. Serious problems are returned as errors.
     quiet = logging.getLogger("flexwire.demo.confluent")
     quiet.addHandler(logging.NullHandler())
     quiet.propagate = False
@@ -69,7 +69,7 @@ def run(bootstrap: str) -> ClientOutcome:
 
 
 def _send(producer: Producer, batch: list[SampleRecord]) -> list[str]:
-    """Send records and wait. Return the errors of refused or unacknowledged records."""
+    """Send records, wait, and return the errors of refused or unacknowledged records."""
     refused: list[str] = []
 
     def delivered(error: object, _message: Message) -> None:
@@ -92,7 +92,7 @@ def _send(producer: Producer, batch: list[SampleRecord]) -> list[str]:
 def _produce(ledger: OutcomeRecorder, config: _Config, topic: str) -> None:
     batch = make_samples(topic, _RECORDS)
     producer = Producer(config)
-    # The records are sent in several calls, so that there are several record batches.
+    # The records are sent in several calls, in order to create several record batches.
     for start in range(0, len(batch), _RECORDS // 4):
         part = batch[start : start + _RECORDS // 4]
         refused = _send(producer, part)
@@ -121,7 +121,7 @@ def _consume(ledger: OutcomeRecorder, config: _Config, topics: tuple[str, ...]) 
         consumer.commit(asynchronous=False)
         assigned = consumer.assignment()
         committed = consumer.committed(assigned, timeout=_SECONDS)
-        # A partition without records has no committed offset. The offset is then a negative number.
+        # A partition without records has no committed offset; the reported offset is then negative.
         total = sum(max(partition.offset, 0) for partition in committed)
         ledger.expect(
             total == len(read), f"{config['group.id']}: committed {total} of {len(read)} offsets"

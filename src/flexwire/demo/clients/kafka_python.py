@@ -1,4 +1,4 @@
-"""Run kafka-python: one client at its newest versions, and three clients for old brokers."""
+"""Run kafka-python: one client with its newest versions, and three clients for old brokers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def _produce(
         client_id=client_id,
         api_version=api_version,
         compression_type=compression,
-        # Brokers before 0.11 have no idempotent producer, and 0.11 allows one request in flight.
+        # Brokers before 0.11 do not support idempotent producers, and 0.11 allows one request in
+        # flight.
         enable_idempotence=api_version is None,
         max_block_ms=int(_SECONDS * 1000),
         linger_ms=20,
@@ -105,9 +106,9 @@ def _consume(
         read: list[SampleRecord] = []
         until = time.monotonic() + _SECONDS
         while len(read) < _RECORDS and time.monotonic() < until:
-            # `poll` returns only records that exist. If a client ends while the group answers, the
-            # client joins again. The group accepts the client when its first session has expired,
-            # after almost a minute.
+            # `poll` returns only records that exist. If a client ends while the group is answering,
+            # the client joins again. The group accepts the client only after its first session has
+            # expired, which takes almost a minute.
             for records in consumer.poll(timeout_ms=int(_SECONDS * 1000)).values():
                 read.extend(
                     SampleRecord(record.topic, record.key, record.value, tuple(record.headers))

@@ -1,9 +1,9 @@
 """Plain sockets and flexwire's own codec, for requests that no library sends.
 
 There are four clients. A future client sends a request header with a tagged field that no release
-defines. A client with old metadata asks the wrong broker, and the response contains the right
-broker in tagged fields. A client from 2013 uses version 0. The process of the last client ends
-while it writes a frame.
+defines. A client with outdated metadata asks the wrong broker, and tagged fields in the response
+identify the right broker. A client from 2013 uses version 0. The last client's process ends while
+the client is writing a frame.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class RawConnection(Closeable):
         return first.encode(request_header_version(api_key, api_version)) + then.encode(api_version)
 
     def send_part(self, payload: bytes, length: int) -> None:
-        """Send the length of a whole payload, but only the first bytes of the payload."""
+        """Send the length of a complete payload, but only the first bytes of the payload itself."""
         self._socket.sendall(len(payload).to_bytes(4, "big") + payload[:length])
 
     def _receive(self) -> bytes:
@@ -137,10 +137,10 @@ def _topic_metadata(connection: RawConnection, **header: Any) -> dict[str, Any]:
 
 
 def _ask_the_wrong_broker(ledger: OutcomeRecorder, address: str) -> None:
-    """Fetch from a broker that is not the leader. The response must contain the leader.
+    """Fetch from a broker that is not the leader. The response must identify the leader.
 
-    The leader must have the same address as in Metadata. With a tap, this is the tap's own address.
-    Otherwise the next request would bypass the tap.
+    The leader's address must be the same as in Metadata. Behind a tap, this is the tap's own
+    address; otherwise, the next request would bypass the tap.
     """
     client_id = ledger.client_id("stale-cache")
     with RawConnection(address, client_id) as connection:

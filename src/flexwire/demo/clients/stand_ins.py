@@ -1,4 +1,4 @@
-"""Plain sockets that send the requests of clients that are no longer in use.
+"""Send the requests of clients that are no longer in use, over plain sockets.
 
 The clients connect to an old broker. Each client produces a different kind of evidence for an
 audit.
@@ -28,7 +28,7 @@ _FETCH_BODY: dict[str, Any] = {
 
 
 def run(bootstrap: str) -> ClientOutcome:
-    """Act as four old clients: two reach a broker limit, and two are old versions of librdkafka."""
+    """Act as four old clients: two that reach a broker limit, and two that are old librdkafkas."""
     ledger = OutcomeRecorder("stand-ins", version("flexwire"), part=_PART)
     address = bootstrap.partition(",")[0]
     try:

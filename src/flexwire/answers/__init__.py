@@ -1,31 +1,31 @@
 """Answers to operators' questions about traffic and logs.
 
-Each answer has its own file, which is named after the answer.
+Each answer is defined in its own file, which is named after the answer.
 
 An answer is a function of tables (`flexwire.answers.asking.answer.AnalysisTables`) that returns a
 DataFrame. Next to the function, an object of the class `flexwire.answers.asking.answer.Answer`
-describes the columns, and how the report shows them. Spark does the grouping, so an answer has few
-rows. `asking/` contains code that several answers need, and `state/` computes state from the logs
-of internal topics. `flexwire.spark` opens outputs and writes answers into them. `ANSWERS_BY_NAME`
-maps each name to its answer, and imports an answer when it is first used. `ANSWERS` contains all
-answers, in the order of the report. `LOG_ANSWERS` are the answers about logs, and `STATE_ANSWERS`
-those about internal topics.
+describes the columns and how the report shows them. Spark groups the rows, so an answer contains
+few rows. `asking/` contains code that several answers share, and `state/` computes state from the
+logs of internal topics. `flexwire.spark` opens outputs and writes answers into them.
+`ANSWERS_BY_NAME` maps each name to its answer, and imports an answer when it is first used.
+`ANSWERS` contains all answers, in the order of the report. `LOG_ANSWERS` contains the answers about
+logs, and `STATE_ANSWERS` those about internal topics.
 
-Laws of this package:
+The laws of this package:
 
 - **An answer is one function of tables.** A fresh analysis and stored tables must return the same
   rows. `tests/spark/test_answers_asked.py`
 - **Answers join tables with the columns of `tables/keys.py`.** Frame numbers restart with each
   analysis, so keys of several analyses include the analysis. `tests/spark/test_grown_tables.py`
-- **If one answer fails, all others still work.** The tables and the other answers are still
+- **If one answer fails, all the others still work.** The tables and the other answers are still
   published. `tests/spark/test_answers_asked.py`
-- **The sums of a day depend only on the files of that day.** Otherwise stored sums could become
-  wrong. Facts from other days and analyses are added when the total is computed.
+- **The sums of a day depend only on the files of that day.** Otherwise, stored sums could become
+  incorrect. Facts from other days and analyses are added when the total is computed.
   `tests/spark/test_day_sums.py`
-- **Rows that are cut off are counted.** Otherwise a reader might mistake a part for the whole.
+- **Omitted rows are counted.** Otherwise, a reader might mistake a part for the whole.
   `tests/report/test_bounding.py`
 - **A view of an internal topic is exact, or reports that a value is unknown.** Holes in the log and
-  snapshots determine the first offset at which a view is exact. The tests compare views with
+  snapshots determine the first offset at which a view is exact. The tests compare the views with
   Kafka's own coordinators. `tests/spark/internal_topics/test_coordinators.py`,
   `tests/spark/internal_topics/test_views.py`
 - **The audit of tables and the audit of a running analysis use the same sums**
@@ -75,7 +75,7 @@ class AnswerRegistry(Mapping[str, "Answer"]):
 
 
 ANSWERS_BY_NAME: Final = AnswerRegistry()
-"""All answers by name, each imported when it is used."""
+"""All answers by name, each of which is imported when it is used."""
 
 ANSWERS: tuple[Answer, ...]
 LOG_ANSWERS: tuple[Answer, ...]
@@ -83,7 +83,7 @@ STATE_ANSWERS: tuple[Answer, ...]
 
 
 def __getattr__(name: str) -> tuple[Answer, ...]:
-    """Return all answers, or the named ones. This imports all files with answers."""
+    """Return all answers, or only the named ones. This imports all files that define answers."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from flexwire.answers.asking.results import in_order  # noqa: PLC0415 - it imports PySpark

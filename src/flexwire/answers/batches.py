@@ -1,4 +1,4 @@
-"""Record batches: each client's codec, and the sizes of its batches."""
+"""Record batches: each client's codec and the sizes of its batches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 _BY: Final = ("client_id", "source", "topic", "topic_id", "compression")
-# These columns and the frame's key identify a batch.
+# Together with the frame's key, these columns identify a batch.
 _BATCH: Final = (*_BY, "partition", "batch_position")
 _COUNTS: Final = ("rounded_size", "batches", "records", "bytes", "max_batch_bytes")
 _SUMS: Final = pa.schema(
@@ -67,10 +67,10 @@ def batches(tables: AnalysisTables) -> DataFrame:
     """Return record batches by client, topic and codec.
 
     Batches that a client produces reflect its ``compression.type``, ``batch.size`` and
-    ``linger.ms``. Batches that a client fetches are the batches in the broker's log. The size of a
-    batch includes its header and is measured on the wire, after compression. Control batches are
-    left out. A message of a message set (magic 0 or 1) counts as a batch, and the messages in it
-    count as its records.
+    ``linger.ms``. Batches that a client fetches are the same as those in the broker's log. The
+    size of a batch includes its header and is measured on the wire, after compression. Control
+    batches are not included. A message of a message set (magic 0 or 1) counts as a batch, and the
+    messages inside it count as its records.
 
     Batches are not counted if their bytes were withheld or could not be read. For a request log,
     this answer returns no rows, because the table of records is empty.
@@ -79,7 +79,7 @@ def batches(tables: AnalysisTables) -> DataFrame:
 
 
 def _part(tables: AnalysisTables) -> DataFrame:
-    """Return the batches by day, client, topic, codec, and size rounded as for percentiles."""
+    """Return the batches by day, client, topic, codec, and size (rounded as for percentiles)."""
     records = tables.records.where("magic is not null and not is_control")
     each = records.groupBy(*frame_key(records.columns), day_of_time().alias(DAY), *_BATCH).agg(
         F.max("batch_size").cast("bigint").alias("size"), F.count("offset").alias("records")

@@ -48,18 +48,18 @@ COLUMNS: Final = (
 def boundaries(tables: AnalysisTables) -> DataFrame | None:
     """Return the connections that were cut between two analyses.
 
-    An appended analysis continues where the previous one ended. In that case nothing is cut. The
-    analysis starts without the earlier state if that state was lost or was written with other
-    options, or if the captures are older than that state. Older releases always started without the
-    earlier state. Without that state, the cut can separate a request from its response. The request
-    counts as unanswered, and the response counts as unpaired. A frame that is cut in the middle
-    cannot be decoded. The later part of a connection lacks the software name and the login that the
-    client sent at the beginning. The other answers about tables that grow do not correct these
-    effects. This answer shows how large the effects are.
+    An appended analysis continues where the previous one ended. In that case, nothing is cut. The
+    analysis starts without the earlier state if that state was lost or was written with different
+    options, or if the captures are older than that state. Older releases always started without it.
+    Without the earlier state, the cut can separate a request from its response. The request counts
+    as unanswered, and the response counts as unpaired. A frame that is split by the cut cannot be
+    decoded. The later part of a connection lacks the software name and the login that the client
+    sent at the beginning. The other answers about tables that grow do not correct these effects.
+    This answer shows how large the effects are.
 
     Two connections with the same addresses count as one connection that was cut if the first
-    analysis did not see an end and the next analysis did not see a beginning. If the tables contain
-    a single analysis, the answer has no rows.
+    analysis saw no end and the next analysis saw no beginning. If the tables contain a single
+    analysis, the answer has no rows.
     """
     if ANALYSIS not in tables.connections.columns:
         return None
@@ -69,7 +69,7 @@ def boundaries(tables: AnalysisTables) -> DataFrame | None:
 def _cut(connections: DataFrame) -> DataFrame:
     """Return the connections that were cut.
 
-    Each row contains the later row of a connection, and the key of the earlier row.
+    Each row consists of a connection's later row and the key of its earlier row.
     """
     ends = Window.partitionBy("client", "broker").orderBy("first_time", ANALYSIS, "connection")
     state = F.struct(*connection_key(connections.columns), "closed_by", "is_kafka")
@@ -107,7 +107,7 @@ def _counted(cut: DataFrame, frames: DataFrame) -> DataFrame:
 
 
 def _with(cut: DataFrame, counted: DataFrame, side: str, name: str) -> DataFrame:
-    """Add a count to the cut connections, from the analysis on one ``side`` of the cut."""
+    """Add a count, taken from the analysis on one ``side`` of the cut, to the cut connections."""
     key = connection_key(counted.columns)
     counts = counted.select(F.struct(*key).alias("of"), name)
     is_it = [F.col(f"{side}.{part}") == F.col(f"of.{part}") for part in key]
@@ -115,10 +115,10 @@ def _with(cut: DataFrame, counted: DataFrame, side: str, name: str) -> DataFrame
 
 
 def boundary_notes(tables: AnalysisTables) -> tuple[str, ...]:
-    """Return a sentence about the cuts between analyses, or nothing if there were no cuts."""
+    """Return a sentence about the cuts between analyses, or nothing if there were none."""
     if ANALYSIS not in tables.connections.columns:
         return ()
-    # Usually nothing was cut. In that case no frames are read.
+    # Usually, nothing was cut, and then no frames are read.
     if _cut(tables.connections).isEmpty():
         return ()
     rows = boundaries(tables).drop(ANALYSIS, _BEFORE, "time").groupBy().sum().collect()

@@ -1,4 +1,4 @@
-"""The captured records of internal topics, for each kind of record and each key."""
+"""The captured records of internal topics, by kind of record and by key."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
     """Return the captured records of internal topics by kind and by group or transaction.
 
     Followers fetch these topics from their leaders, and several followers may fetch the same
-    record. Such a record counts only once. The capture contains only the records that were written
-    during the capture. These records are **not the whole state** of a coordinator. To see the
-    state, pass the logs to `analyze`. Records of the cluster's metadata are withheld, unless
-    credentials were requested.
+    record. Such a record is counted only once. A capture contains only the records that were
+    written while it was made, which are **not the whole state** of a coordinator. To see the state,
+    pass the logs to `analyze`. Records of the cluster's metadata are withheld unless credentials
+    were requested.
     """
     records = tables.records
     is_data = F.coalesce(~F.col("is_control"), F.lit(True))
@@ -86,7 +86,7 @@ def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
         records = with_topic_names(records, tables)
     topic = F.coalesce("topic", known_name(F.col("topic_id")))
     ours = records.withColumn("topic", topic).where(F.col("topic").isin(*_TOPICS) & is_data)
-    # Most captures have no such records. In that case no Python process is started.
+    # Most captures contain no such records, in which case no Python process is started.
     topics = [row.topic for row in ours.select("topic").distinct().collect()]
     if not topics:
         return None

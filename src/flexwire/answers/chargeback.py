@@ -1,4 +1,4 @@
-"""Chargeback: the bytes that each client and team sends and receives, by topic and day."""
+"""Chargeback: the bytes that each client and each team sends and receives, by topic and day."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ COLUMNS: Final = (
 
 _PRINCIPAL: Final = "principal"
 _WHO: Final = ("client_id", _PRINCIPAL)
-# In tables that grow, these columns identify a request without a response.
+# In growing tables, these columns identify a request without a response.
 _OPEN: Final = {ANALYSIS: "string", "connection": "string", "frame_index": "bigint"}
 _SUMMED: Final = ("requests", "sent_bytes", "received_bytes")
 _SUMS: Final = pa.schema(
@@ -87,22 +87,23 @@ def chargeback(
 ) -> DataFrame:
     """Return bytes and requests by day, client and topic, with a row for bytes without a topic.
 
-    The bytes of a topic are the bytes of its record batches on the wire. Each batch counts once.
-    All other bytes in a client's frames (lengths, headers, other fields, and all other requests and
-    responses) belong to no topic. The bytes in all rows therefore add up to the bytes of all Kafka
-    frames. A request that carries records of several topics counts once for each topic. If an API
-    carries records in its responses, a request counts on the day of its response, if that response
-    was captured.
+    The bytes of a topic are the bytes of its record batches on the wire. Each batch is counted
+    once. All other bytes in a client's frames (lengths, headers, other fields, and all other
+    requests and responses) belong to no topic. The bytes in all rows therefore add up to the bytes
+    of all Kafka frames. A request that carries records of several topics counts once for each
+    topic. For an API whose responses carry records, a request counts on the day of its response if
+    that response was captured.
 
     The argument ``labels`` maps client ids to teams; it is either a mapping or a file that
     ``read_labels`` can read. In a pattern, "*" matches any characters and "?" matches one
-    character. The first pattern that matches determines the team.
+    character. The first matching pattern determines the team.
 
     Repeated segments are not counted, and withheld records belong to no topic. Request logs do not
     contain frame sizes, so bytes without a topic are null. They do contain the sizes of produced
-    and fetched records, but not of records sent to share consumers (ShareFetch). For topics that
-    share consumers read, the bytes are therefore null, and the number of requests includes all
-    answered requests for the topic. Kafka 2.7 and earlier do not log the size of produced records.
+    and fetched records, but not the sizes of records sent to share consumers (ShareFetch). For
+    topics that share consumers read, the bytes are therefore null, and the number of requests
+    includes all answered requests for the topic. Kafka 2.7 and earlier do not log the size of
+    produced records.
     """
     parts = _part(tables, _with_principal(tables))
     return _total(parts, tables, to_labels(labels))
@@ -121,7 +122,7 @@ def _part(tables: AnalysisTables, frames: DataFrame) -> DataFrame:
 
     A request that may be answered later has a separate row.
 
-    Such a row contains the key of the request. In all other rows these columns are null.
+    Such a row contains the key of the request; in all other rows, these columns are null.
     """
     parts = [_frames(frames)]
     carried = carried_topics(tables)
@@ -138,7 +139,7 @@ def _part(tables: AnalysisTables, frames: DataFrame) -> DataFrame:
 def _total(parts: DataFrame, tables: AnalysisTables, labels: Labels) -> DataFrame:
     """Return the rows of the answer from the sums of all days."""
     if tables.answered_later is not None:
-        # The response counts in place of the request, so the request itself does not count.
+        # The response is counted in place of the request, so the request itself is not counted.
         later = tables.answered_later.withColumn("is_late", F.lit(True))
         parts = parts.join(later, [*_OPEN], "left").withColumn(
             "requests", F.when(F.col("is_late"), 0).otherwise(F.col("requests"))
@@ -164,18 +165,19 @@ def _total(parts: DataFrame, tables: AnalysisTables, labels: Labels) -> DataFram
 
 
 def _known_sum(numbers: SparkColumn) -> SparkColumn:
-    """Return the sum of numbers, or null if any number is null: the sum would be too low."""
+    """Return the sum of numbers, or null if any number is null, as the sum would be too low."""
     return F.when(F.bool_and(numbers.isNotNull()), F.sum(numbers))
 
 
 def _authenticated(tables: AnalysisTables) -> DataFrame | None:
-    """Return the principals of connections by their keys, or None if no table has a principal."""
+    """Return the principals of connections by key, or None if no table contains a principal."""
     connections = tables.connections
     if _PRINCIPAL in tables.frames.columns or _PRINCIPAL not in connections.columns:
         return None
     key = connection_key(tables.frames.columns)
     authenticated = connections.where(F.col(_PRINCIPAL).isNotNull()).select(*key, _PRINCIPAL)
-    # A capture may have very many frames, so they are joined only if there are principals to add.
+    # A capture may contain very many frames, so they are joined only if there are principals to
+    # add.
     return None if authenticated.isEmpty() else authenticated
 
 
@@ -201,12 +203,12 @@ def _nothing() -> SparkColumn:
 def _frames(frames: DataFrame) -> DataFrame:
     """Return the bytes that each client sent and received, by day."""
     is_request = F.col("direction") == "request"
-    # In these APIs the responses contain the records, so the day of the response counts.
+    # In these APIs, the responses carry the records, so the day of the response counts.
     carries = F.coalesce(F.col("api_name").isin(*CARRYING_APIS), F.lit(False))
     is_answered = F.coalesce("answered", F.lit(False))
     is_late = carries & (is_answered | ~is_request)
     is_counted = F.when(is_late, ~is_request & F.col("latency_us").isNotNull())
-    # A later analysis may contain the response. If it does, the request does not count here.
+    # A later analysis may contain the response. If it does, the request is not counted here.
     is_open = carries & is_request & ~is_answered if ANALYSIS in frames.columns else F.lit(False)
     open_key = [
         F.when(is_open, F.col(name) if name in frames.columns else F.lit(None))
@@ -225,7 +227,7 @@ def _frames(frames: DataFrame) -> DataFrame:
 
 
 def _by_topic(carried: DataFrame, frames: DataFrame) -> list[DataFrame]:
-    """Add the bytes of record batches to their topics. Subtract them from bytes without a topic."""
+    """Move the bytes of record batches from the bytes without a topic to their topics."""
     key = frame_key(frames.columns)
     carried = carried.join(frames.select(*key, _PRINCIPAL), [*key])
     is_request = F.col("direction") == "request"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _INSTANCE: Final = "client_instance_id"
 _CLIENT: Final = ("client_id", _INSTANCE)
-# A push of one MiB has about ten thousand points.
+# A push of one MiB contains about ten thousand points.
 _ROWS: Final = 10_000
 _US: Final = pa.timestamp("us", "UTC")
 
@@ -53,7 +53,7 @@ POINTS: Final = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
-"""The columns of `metric_points`. A push that cannot be read is a row with only an ``error``.
+"""The columns of `metric_points`. An unreadable push is a row with only an ``error``.
 """
 
 _POINTS: Final = pa.schema(
@@ -117,14 +117,14 @@ COLUMNS: Final = (
 def metric_points(tables: AnalysisTables) -> DataFrame | None:
     """Return a row for each point of each pushed metric, or None if there are no pushes.
 
-    If the body of a push has no client instance id, the row has the id of the connection.
+    If the body of a push contains no client instance id, the row contains the connection's id.
     """
     points = _points(tables)
     return None if points is None else _with_instances(points, tables).select(*POINTS.names)
 
 
 def _points(tables: AnalysisTables) -> DataFrame | None:
-    """Return the points with the instance id of their push, or else with the connection."""
+    """Return the points with the instance id of their push or, if missing, with the connection."""
     table = tables.message(PUSHES)
     if table is None:
         return None
@@ -160,7 +160,7 @@ def client_metrics(tables: AnalysisTables) -> DataFrame | None:
     """Return each metric of each client, with the values of all attributes combined.
 
     flexwire reads metrics with the OpenTelemetry classes that ``flexwire[telemetry]`` installs.
-    Without these classes, no metrics are read, and ``error`` states this reason. Clients push only
+    Without these classes, no metrics are read, and ``error`` states the reason. Clients push only
     the metrics that the cluster subscribes to.
     """
     parts = _part(tables)
@@ -168,14 +168,14 @@ def client_metrics(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _part(tables: AnalysisTables) -> DataFrame | None:
-    """Return the sums of each day; sums without an instance id also have the connection."""
+    """Return the sums of each day; sums without an instance id also contain the connection."""
     points = _points(tables)
     if points is None:
         return None
     is_delta = F.col("temporality") == "delta"
     of_delta = F.when(is_delta, F.coalesce("value", "sum"))
     exact = zip(_EXACT, (F.col("value"), F.col("sum"), of_delta), strict=True)
-    # Zeros of both signs are equal, so any of them could be the least value.
+    # Positive and negative zero are equal, so either of them could be the least value.
     value = F.col("value") + F.lit(0.0)
     summed = points.groupBy(DAY, *_KEY).agg(
         F.count("*").alias("points"),
@@ -237,7 +237,7 @@ def _with_means(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_no_library(_tables: AnalysisTables) -> bool:
-    """Return whether metrics cannot be read here. If so, their sums are not stored."""
+    """Return whether metrics cannot be read here, in which case their sums are not stored."""
     return not has_telemetry()
 
 

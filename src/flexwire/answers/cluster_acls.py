@@ -33,7 +33,7 @@ READS: Final = {
     ),
     REMOVED: ("id",),
 }
-# Enumerations from Kafka's Java code that no spec contains.
+# Enumerations that exist only in Kafka's Java code, and in no spec.
 RESOURCES: Final = {
     2: "TOPIC",
     3: "GROUP",

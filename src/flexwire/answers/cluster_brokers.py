@@ -52,7 +52,7 @@ READS: Final = {
     FENCE: ("id",),
     UNFENCE: ("id",),
 }
-# The change of the fencing state in a record; 0 means no change.
+# The change to the fencing state in a record; 0 means that there is no change.
 _FENCES, _UNFENCES = 1, -1
 
 
@@ -145,9 +145,9 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_brokers(tables: AnalysisTables) -> DataFrame | None:
-    """Return the brokers of the cluster, according to the log of its metadata.
+    """Return the cluster's brokers, according to the log of the cluster's metadata.
 
-    A broker that is not registered also has a row if a partition lists it as a replica.
+    A broker that is not registered is also included if a partition lists it as a replica.
     """
     logs = tables.internal
     state, placed = (None, None) if logs is None else (logs.cluster(), logs.partitions())

@@ -28,7 +28,7 @@ READS: Final = {
     TOPIC: ("topic_id", "name"),
     REMOVED: ("topic_id",),
 }
-# An enumeration from Kafka's Java code that no spec contains.
+# An enumeration that exists only in Kafka's Java code, and in no spec.
 RESOURCES: Final = {2: "topic", 4: "broker", 8: "broker_logger", 16: "client_metrics", 32: "group"}
 _OF_TOPIC, _OF_BROKER = 2, 4
 VIEW_COLUMNS: Final = (
@@ -59,13 +59,13 @@ VIEW_COLUMNS: Final = (
 
 
 def with_effective(placed: DataFrame, state: ClusterState, config: str) -> DataFrame:
-    """Add the effective ``value`` of a topic configuration to partitions, and its ``source``.
+    """Add the effective ``value`` of a topic configuration and its ``source`` to partitions.
 
-    ``placed`` has ``topic`` and ``leader``. As in Kafka, the topic's own value comes first, then
-    the value of the leader ("broker"), then the value of all brokers ("cluster"). If none of them
-    is set, both columns are null: the value then comes from the brokers' files or from Kafka's
-    defaults, and the log contains neither. If some brokers have their own values, the value is also
-    unknown for a partition without a leader.
+    ``placed`` contains ``topic`` and ``leader``. As in Kafka, the topic's own value takes
+    precedence over the leader's value ("broker"), which takes precedence over the value for all
+    brokers ("cluster"). If none of them is set, both columns are null: the value then comes from
+    the brokers' files or from Kafka's defaults, and the log contains neither. If some brokers have
+    their own values, the value is also unknown for a partition without a leader.
     """
     values = configs(state).where((F.col("name") == config) & F.col("value").isNotNull())
     is_broker = F.col("resource_type") == RESOURCES[_OF_BROKER]
@@ -96,7 +96,7 @@ def with_effective(placed: DataFrame, state: ClusterState, config: str) -> DataF
 
 
 def configs(state: ClusterState) -> DataFrame:
-    """Return the configurations that are set or were removed since the state's snapshot."""
+    """Return the configurations that are set or have been removed since the state's snapshot."""
     rows = state.typed(READS)
     is_config = F.col(CONFIG).isNotNull()
     topic_id = F.coalesce(f"{TOPIC}.topic_id", f"{REMOVED}.topic_id")
@@ -110,8 +110,8 @@ def configs(state: ClusterState) -> DataFrame:
             "resource_name": F.when(is_config, resource).otherwise(name),
         }
     )
-    # Removing a topic also removes its configuration, but not that of a later topic with the same
-    # name.
+    # Removing a topic also removes its configuration, but not the configuration of a later topic
+    # with the same name.
     of_resource = Window.partitionBy("resource_type", "resource_name")
     removal = F.when(F.col(REMOVED).isNotNull(), F.struct(*RECORD))
     rows = rows.withColumn("removal", F.max(removal).over(of_resource)).where(is_config)

@@ -40,7 +40,7 @@ _ENDS: Final = {
 
 
 def delegation_tokens(state: ClusterState) -> DataFrame:
-    """Return a row for each token that was not removed; it may have expired."""
+    """Return a row for each token that was not removed; such a token may have expired."""
     key = F.coalesce(f"{TOKEN_SET}.token_id", f"{TOKEN_REMOVED}.token_id")
     rows = state.typed(TOKEN_READS).withColumn("token_id", key)
     last = latest(rows, "token_id").where(F.col(TOKEN_SET).isNotNull())
@@ -57,7 +57,7 @@ SCRAM_READS: Final = {
     SCRAM_SET: ("name", "mechanism", "iterations"),
     SCRAM_REMOVED: ("name", "mechanism"),
 }
-# An enumeration from Kafka's Java code that no spec contains.
+# An enumeration that exists only in Kafka's Java code, and in no spec.
 MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
@@ -131,7 +131,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_credentials(tables: AnalysisTables) -> DataFrame | None:
-    """Return the SCRAM mechanisms of each user, and the delegation tokens.
+    """Return each user's SCRAM mechanisms, and the delegation tokens.
 
     Salts, keys and token HMACs are never included. A token that was not removed may have expired.
     """

@@ -47,7 +47,7 @@ def features(state: ClusterState) -> DataFrame:
     rows = rows.unionByName(versions.select(*RECORD, F.lit(OF_QUORUM).alias("feature"), level))
     following = Window.partitionBy("feature").orderBy(*ORDER)
     rows = rows.withColumn("before", F.lag("level").over(following))
-    # A controller may write the level again when it starts.
+    # A controller may write the same level again when it starts.
     rows = rows.where("level is distinct from before")
     until = {
         "until_offset": F.lead("offset").over(following),
@@ -104,7 +104,7 @@ COLUMNS = (
 def cluster_features(tables: AnalysisTables) -> DataFrame | None:
     """Return each feature that is enabled or could be enabled, including metadata.version.
 
-    The levels are those in the log of the cluster's metadata. Brokers register the features that
+    The levels come from the log of the cluster's metadata. Brokers register the features that
     they support. Since metadata.version 3.7, controllers also register their features.
     """
     state = tables.cluster()

@@ -65,13 +65,13 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_gate(tables: AnalysisTables) -> DataFrame | None:
-    """Return each upgrade condition (gate) for each release since 4.0.
+    """Return each upgrade condition (gate) for each release from 4.0 on.
 
-    Releases with the same result share a row.
+    Releases that have the same result share a row.
 
-    The rows are the result of `flexwire.protocol.audit.judge_cluster` for the log of the cluster's
-    metadata and the batches in the other logs. The configuration files of brokers are not read, so
-    a configuration in server.properties is not detected.
+    The rows are the result of applying `flexwire.protocol.audit.judge_cluster` to the log of the
+    cluster's metadata and to the batches in the other logs. The configuration files of brokers are
+    not read, so configurations in server.properties are not detected.
     """
     state = tables.cluster()
     if state is None:

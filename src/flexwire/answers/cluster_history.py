@@ -51,8 +51,8 @@ VIEW_COLUMNS: Final = (
 def partition_history(state: ClusterState) -> DataFrame:
     """Return a row for each partition's first state, and for each change of its leader or ISR.
 
-    The history begins where the state begins. To include all of it, use ``cluster_state(…,
-    oldest=True)``. Partitions of deleted topics are included.
+    The history begins where the state begins. To include the complete history, use
+    ``cluster_state(…, oldest=True)``. Partitions of deleted topics are included.
     """
     rows = cluster_partitions.partition_changes(state)
     living = Window.partitionBy(*cluster_partitions.KEYS, "life").orderBy(*ORDER)

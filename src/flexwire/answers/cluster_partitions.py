@@ -61,7 +61,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_partitions(tables: AnalysisTables) -> DataFrame | None:
-    """Return the partitions of the cluster, according to the log of its metadata.
+    """Return the cluster's partitions, according to the log of the cluster's metadata.
 
     No record contains the value of min.insync.replicas from the configuration files of brokers. The
     rows are exact for the moment that the state describes. If the quorum has several voters, the
@@ -88,7 +88,7 @@ def cluster_partitions(tables: AnalysisTables) -> DataFrame | None:
 
 
 def with_min_isr(placed: DataFrame, state: ClusterState) -> DataFrame:
-    """Add min.insync.replicas to partitions, and compare known values with the ISR."""
+    """Add min.insync.replicas to partitions, and compare the known values with the ISR."""
     with_settings = with_effective(placed, state, _MIN_ISR)
     # A leader never requires more in-sync replicas than there are replicas.
     setting = F.expr("try_cast(value as int)")

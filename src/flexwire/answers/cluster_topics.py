@@ -51,7 +51,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_topics(tables: AnalysisTables) -> DataFrame | None:
-    """Return the topics of the cluster, according to the log of its metadata.
+    """Return the cluster's topics, according to the log of the cluster's metadata.
 
     The rows are exact for the moment that the state describes. If the quorum has several voters,
     the last records may not have been committed.
@@ -135,7 +135,7 @@ VIEW_COLUMNS: Final = (
 
 
 def topics(state: ClusterState) -> DataFrame:
-    """Return a row for each topic that exists or was deleted since the state's snapshot."""
+    """Return a row for each topic that exists or has been deleted since the state's snapshot."""
     rows = state.typed(READS)
     created, deleted = F.col(CREATED).isNotNull(), F.col(DELETED).isNotNull()
     each = rows.groupBy(F.coalesce(f"{CREATED}.topic_id", f"{DELETED}.topic_id").alias("topic_id"))

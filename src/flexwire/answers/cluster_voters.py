@@ -73,7 +73,7 @@ VIEW_COLUMNS: Final = (
 def voters(state: ClusterState) -> DataFrame:
     """Return a row for each voter in the last voters record of the state.
 
-    If the voters are unknown, a single row contains the reason. As in Kafka, a voters record is
+    If the voters are unknown, a single row states the reason. As in Kafka, a voters record is
     valid as soon as it is written, even if it is not committed.
     """
     last = state.quorum.agg(
@@ -145,7 +145,7 @@ COLUMNS = (
 def cluster_voters(tables: AnalysisTables) -> DataFrame | None:
     """Return the voters of the quorum, according to its log.
 
-    Since kraft.version 1, records list the voters. In earlier versions, the configuration of
+    Since kraft.version 1, records list the voters. In earlier versions, the configuration of the
     controllers lists the voters, and records contain only the ids that the last leader used.
     """
     state = tables.cluster()

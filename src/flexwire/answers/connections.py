@@ -1,4 +1,4 @@
-"""How clients open, keep and lose connections."""
+"""How clients open, maintain and lose connections."""
 
 from __future__ import annotations
 
@@ -105,16 +105,16 @@ _SUMS: Final = pa.schema(
 
 
 def connections(tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
-    """Return how each client (a client id at a host) opens, keeps and loses connections.
+    """Return how each client (a client id at a host) opens, maintains and loses connections.
 
-    ``short_seconds`` is the longest lifetime of a short-lived connection. A connection ends with
-    its last segment. Pauses include the time from the last frame to this end, and the time from the
-    beginning of the connection to the first frame. A reauthentication is a SASL handshake after a
-    request that is not part of authentication.
+    ``short_seconds`` is the maximum lifetime of a short-lived connection. A connection ends with
+    its last segment. Pauses include the time from the beginning of the connection to the first
+    frame, and the time from the last frame to this end. A reauthentication is a SASL handshake
+    after a request that is not part of authentication.
 
     The capture does not show why a side closed a connection, or what happened before and after the
-    capture. A connection counts in ``opened`` or ``not_closed`` only if its beginning or end was
-    captured.
+    capture. A connection counts in ``opened`` only if its beginning was captured, and in
+    ``not_closed`` only if its end was not captured.
     """
     return _total(_part(tables), tables, short_seconds)
 
@@ -126,7 +126,7 @@ def _total(parts: DataFrame, tables: AnalysisTables, short_seconds: int = 10) ->
     clients = kafka_rows.withColumn("whole_us", _whole_us()).groupBy(*_WHO).agg(*_sums(short_us))
     rows = clients.join(_busiest(kafka_rows), [*_WHO], "left")
     minutes = kafka_rows.agg(((F.max("last_us") - F.min("first_us")) / 60_000_000).alias("minutes"))
-    # A capture of less than a minute counts as a whole minute.
+    # A capture of less than a minute counts as a full minute.
     a_minute = F.col("opened") / F.greatest(F.col("minutes"), F.lit(1.0))
     nothing = F.lit(0).cast("bigint")
     return (
@@ -196,8 +196,8 @@ def _connection_rows(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
         never = F.array_except("unanswered", F.coalesce("later", none))
         rows = rows.join(later, [*key], "left").withColumn("unanswered", never)
     again = F.filter("handshakes", lambda place: place > F.col("first_other"))
-    # A connection has a pause before its first frame and a pause after its last frame. A connection
-    # without frames has one pause.
+    # Every connection has a pause before its first frame and a pause after its last frame; a
+    # connection without frames consists of a single pause.
     before = F.col("first_frame_us") - F.col("first_us")
     after = F.col("last_us") - F.coalesce("last_frame_us", "first_us")
     ends = [F.when(pause >= PAUSE_US, pause).otherwise(0) for pause in (before, after)]
@@ -222,8 +222,8 @@ def _part(tables: AnalysisTables) -> DataFrame:
     moment = F.unix_micros("time")
     is_request = F.col("direction") == "request"
     is_other = is_request & ~F.col("api_name").isin(*OPENING)
-    # A pause of a second does not end in the second in which it began. The first and the last frame
-    # of each second are therefore enough, and no sorting is needed.
+    # A pause of at least a second cannot end in the same second in which it began. The first and
+    # the last frame of each second are therefore sufficient, and no sorting is needed.
     key = connection_key(frames.columns)
     seconds = frames.groupBy(*key, F.floor(moment / PAUSE_US).alias("second")).agg(
         F.min(moment).alias("first"),
@@ -246,7 +246,7 @@ def _part(tables: AnalysisTables) -> DataFrame:
             F.max("pause").alias("longest_us"),
         )
     )
-    # Usually these requests are few.
+    # There are usually few of these requests.
     is_handshake, is_open = F.col("api_name") == HANDSHAKE, ~F.col("answered")
     some = frames.where(is_request & (is_handshake | is_open)).groupBy(
         *key, day_of_time().alias(DAY)
@@ -289,7 +289,7 @@ def _with_pauses(rows: DataFrame, by: Sequence[str], order: str) -> DataFrame:
 
 
 def _busiest(rows: DataFrame) -> DataFrame:
-    """Return the largest number of connections that each client opened in one minute."""
+    """Return the highest number of connections that each client opened in one minute."""
     minute = F.floor(F.col("first_us") / 60_000_000).alias("minute")
     by_minute = rows.where("seen_from_start").groupBy(*_WHO, minute).agg(F.count("*").alias("n"))
     return by_minute.groupBy(*_WHO).agg(F.max("n").alias("most_opened_per_minute"))

@@ -115,14 +115,13 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def consumer_protocol(tables: AnalysisTables) -> DataFrame | None:
-    """Return a verdict on moving to the consumer protocol (KIP-848) for each group.
+    """Return a verdict for each group on moving to the consumer protocol (KIP-848).
 
     JoinGroup shows the protocol type, the assignors and the session timeout. SyncGroup shows the
-    user data of assignments, and ApiVersions shows the software. The traffic does not show the
-    broker's policy and limits, or whether a consumer subscribes by a pattern. If a member that uses
+    user data of assignments, and ApiVersions shows the software. The traffic shows neither the
+    broker's policy and limits nor whether a consumer subscribes by a pattern. If a member that uses
     the new protocol joined the group, the broker's response shows whether the broker converted the
-    group. docs/consumer-protocol.md lists the rules, and compares them with the reactions of a
-    broker.
+    group. docs/consumer-protocol.md lists the rules and compares them with a broker's reactions.
     """
     groups = group_facts(tables)
     return None if groups is None else judge_groups(groups, judge_facts, COLUMNS)
@@ -140,9 +139,9 @@ def group_facts(tables: AnalysisTables) -> DataFrame | None:
 def _part(tables: AnalysisTables) -> DataFrame | None:
     """Return the facts about each group on each day.
 
-    If the frames of a ``member`` do not contain its software name, the row has the connection,
-    because a later analysis may learn the name. A row with `HALF` is a heartbeat that joins and has
-    no response on its day, or a response to a heartbeat of an earlier day.
+    If the frames of a ``member`` do not contain its software name, the row contains the connection,
+    because a later analysis may learn the name. A row with `HALF` is either a heartbeat that joins
+    and has no response on its day, or a response to a heartbeat from an earlier day.
     """
     parts = _of_requests(tables)
     answered = exchanges_of_days(tables, [_beats_and_codes()], _OF_BEAT, "smallint")
@@ -164,7 +163,7 @@ def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 
 def _summed(parts: list[DataFrame]) -> DataFrame:
-    """Return the facts by day and group; members and halves of exchanges have their own rows."""
+    """Return the facts by day and group, with separate rows for members and halves of exchanges."""
     return (
         all_of(parts)
         .groupBy(DAY, HALF, *CONNECTION, "group_id", "member")
@@ -246,9 +245,9 @@ def _assignments(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _beats(tables: AnalysisTables) -> DataFrame | None:
-    """Return the heartbeats of members that request the consumer protocol.
+    """Return the heartbeats of members that ask for the consumer protocol.
 
-    A member with an epoch already uses this protocol.
+    A member that has an epoch already uses this protocol.
     """
     requests = tables.message(f"{_BEAT}Request")
     if requests is None:
@@ -265,7 +264,7 @@ def _beats_and_codes() -> ExchangeFilter:
 
 
 def _responses(joins: DataFrame) -> DataFrame:
-    """Return the responses of brokers to members that join, and the known halves of exchanges."""
+    """Return the responses of brokers to joining members, and the known halves of exchanges."""
     joins = joins.withColumnRenamed("request", "body").withColumnRenamed("answered", "time")
     response = F.col("response")
     return _traits(
@@ -283,9 +282,9 @@ def _with_software(
     joined: dict[str, Any],
     **traits: Any,
 ) -> DataFrame:
-    """Add the software name that the connection's client sent to the traits of requests.
+    """Add to the traits of requests the software name that the connection's client sent.
 
-    ``joined`` are the other fields of a member.
+    ``joined`` contains the other fields of a member.
     """
     frames = tables.frames.where(
         (F.col("api_name") == api_name) & (F.col("direction") == "request")
@@ -328,7 +327,7 @@ def judge_groups(
     judge: Callable[[dict[str, Any]], dict[str, Any]],
     columns: tuple[Column, ...],
 ) -> DataFrame:
-    """Return a row for each group, made by ``judge`` from the group's facts."""
+    """Return a row for each group, which ``judge`` creates from the group's facts."""
     schema = schema_of(columns)
     return map_in_arrow(groups, partial(_judge, judge, schema), schema)
 
@@ -344,7 +343,7 @@ def _judge(
 
 
 def judgement_columns(judgement: GroupJudgement) -> dict[str, str | None]:
-    """Return the columns of a judgement, with nulls instead of empty strings."""
+    """Return the columns of a judgment, with nulls instead of empty strings."""
     return {name: text or None for name, text in judgement._asdict().items()}
 
 
@@ -391,7 +390,7 @@ class AssignmentFacts(NamedTuple):
 
 
 def read_assignments(assignments: list[bytes], protocol_type: str | None) -> AssignmentFacts:
-    """Return whether consumers' assignments contain user data, and whether any is unreadable.
+    """Return whether consumers' assignments contain user data, and whether one is unreadable.
 
     A broker does not convert a group with an assignment that it cannot read. A broker treats an
     empty assignment as no assignment. If the protocol type is unknown, unreadable bytes prove
@@ -405,7 +404,7 @@ def read_assignments(assignments: list[bytes], protocol_type: str | None) -> Ass
 
 
 def _has_user_data(assignment: bytes) -> bool | None:
-    """Return whether a consumer's assignment contains user data; None if it is unreadable."""
+    """Return whether a consumer's assignment contains user data, or None if it is unreadable."""
     try:
         read: Any = read_versioned(GROUP_MESSAGES[CONSUMERS].assignment, assignment)
     except (CodecError, UnknownMessageError):
@@ -452,7 +451,7 @@ ANSWER: Final = Answer(
     row="a group",
     columns=COLUMNS,
     order=("verdict", "group_id"),
-    # Only one library changes this default, so the software is the first thing to examine.
+    # Only one library changes this default, so examine the software first.
     shown=(
         *("group_id", "software", "verdict", "reason", "remedy"),
         *("client_ids", "protocol_type", "assignors", "last_time"),

@@ -1,4 +1,4 @@
-"""Replicas of a partition whose logs differ: `diverging_replicas`."""
+"""Partition replicas whose logs differ: `diverging_replicas`."""
 
 from __future__ import annotations
 
@@ -43,16 +43,17 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def diverging_replicas(tables: AnalysisTables) -> DataFrame | None:
-    """Return each partition for which several replicas with different logs were given.
+    """Return each partition of which several replicas with differing logs were given.
 
     In a failed cluster, logs often differ: a leader that died has records that no other replica
-    has. Kafka removes these records when that broker starts again. If there are several replicas,
-    flexwire reads the leader's replica or another replica in the ISR, according to the log of the
-    cluster's metadata. Without that log, or if it is older than the replicas, flexwire reads the
-    replica with the higher leader epoch. If two replicas have the same epoch, flexwire reads the
-    longer replica.
+    has, and Kafka removes these records when that broker starts again. If there are several
+    replicas, flexwire reads the leader's replica or another replica in the ISR, according to the
+    log of the cluster's metadata. Without that log, or if it is older than the replicas, flexwire
+    reads the replica with the higher leader epoch. If two replicas have the same epoch, flexwire
+    reads the longer one.
 
-    flexwire compares leader epochs instead of bytes. A replica that only lags behind is not listed.
+    flexwire compares leader epochs instead of bytes. A replica that merely lags behind is not
+    listed.
     """
     logs = tables.internal
     if logs is None:

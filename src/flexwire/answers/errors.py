@@ -90,7 +90,7 @@ _SUMS: Final = pa.schema(
 
 
 def _tables() -> list[str]:
-    """Return the tables of the messages that contain error codes."""
+    """Return the names of the tables for messages that contain error codes."""
     return [f"{MESSAGES}/{name}" for name in catalog().names() if error_places(name)]
 
 
@@ -102,9 +102,9 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
     an error comes from the structure that contains the error code, or from the nearest outer
     structure that contains a topic.
 
-    Errors without a response are not counted, for example if a broker closes the connection. Error
-    codes in responses that cannot be decoded are not counted either. An error code does not always
-    mean that something is wrong. For example, a client that joins a group first receives
+    Errors that do not result in a response are not counted, for example if a broker closes the
+    connection. Neither are error codes in responses that cannot be decoded. An error code does not
+    always mean that something is wrong. For example, a client that joins a group first receives
     MEMBER_ID_REQUIRED.
     """
     width = to_int(seconds, "seconds", least=1) * 1_000_000
@@ -115,9 +115,9 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
 def _part(tables: AnalysisTables, width: int = _MINUTE_US) -> DataFrame | None:
     """Return the responses by day, time, client, code and field, or None if there are no errors.
 
-    ``topics`` contains the topics of a response with that code, and how often the code occurs for
-    each topic. A name and an id may mean the same topic, so only the total can find responses with
-    a topic twice.
+    ``topics`` lists the topics of a response that have this code, and how often the code occurs for
+    each topic. A name and an id may refer to the same topic, so only the total can detect responses
+    that contain a topic twice.
     """
     parts = {
         name: part
@@ -172,7 +172,7 @@ def _may_have_errors(tables: AnalysisTables, message: str) -> bool:
 
 
 def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | None:
-    """Return the errors in the responses of one message, or None if there is no such table."""
+    """Return the errors in the responses of one message, or None if it has no table."""
     whole = tables.message(message)
     if whole is None:
         return None
@@ -181,9 +181,9 @@ def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | 
     if table is None:
         return None
     body = body_of(table, message)
-    # Nearly all responses have no errors, so this expression builds nothing for them. A filter
-    # would not help: it would run after the filter that Spark derives from `inline`, which
-    # evaluates the errors of each row.
+    # Nearly all responses are free of errors, so this expression builds nothing for them. A filter
+    # would not help, because it would run after the filter that Spark derives from `inline`, which
+    # evaluates the errors in each row.
     error_list = F.when(body.has_error(), body.errors())
     api_name = catalog().entry(message).type.api_name(message)
     return table.select(

@@ -1,4 +1,4 @@
-"""The members of groups, with their partitions."""
+"""The members of groups and their partitions."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def group_members(tables: AnalysisTables) -> DataFrame | None:
-    """Return the members of groups, as group coordinators wrote them.
+    """Return the members of groups, as group coordinators recorded them.
 
     For a member of a classic group, the subscription and the assignment are known if the member is
     a consumer that writes them in Kafka's format. If the log of the cluster's metadata is given,
-    topic ids are shown with their names.
+    topic ids are shown with the names of the topics.
     """
     logs = tables.internal
     members = None if logs is None else logs.view(_TOPIC, members_of)

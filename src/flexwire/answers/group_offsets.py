@@ -1,8 +1,8 @@
 """The committed offsets of groups, for each partition.
 
-``kafka-consumer-groups --reset-offsets --from-file`` reads lines of group, topic, partition and
-offset, without a header (KIP-122, KIP-175). The tool exits with status 0 even if something fails,
-so a line that it cannot use would go unnoticed.
+``kafka-consumer-groups --reset-offsets --from-file`` reads lines that consist of a group, topic,
+partition and offset, without a header (KIP-122, KIP-175). The tool exits with status 0 even if
+something fails, so a line that it cannot use would go unnoticed.
 """
 
 from __future__ import annotations
@@ -86,18 +86,20 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def group_offsets(tables: AnalysisTables) -> DataFrame | None:
-    """Return the partitions for which groups committed offsets, as coordinators wrote them.
+    """Return the partitions for which groups committed offsets, as coordinators recorded them.
 
     To move groups to another cluster, or to return them to an earlier state, set these offsets. A
-    commit in a transaction counts when the transaction is committed, and is ``pending`` until then.
+    commit in a transaction counts once the transaction is committed, and is ``pending`` until then.
     Commits that were deleted or have expired are not counted. Commits do not show which consumers
-    read only committed records. For such a consumer, ``stable_lag`` is the lag that it can reduce.
+    read only committed records. For such a consumer, ``stable_lag`` is the lag that the consumer
+    can reduce.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
     if logs is None or commits is None:
         return None
-    # If ``pending`` is null, the pending commits are unknown. In Spark, the size of null is -1.
+    # If ``pending`` is null, it is unknown which commits are pending. In Spark, the size of null is
+    # -1.
     count = F.when(F.col("pending").isNotNull(), F.size("pending")).cast("bigint")
     greatest = F.array_max(F.transform("pending", lambda commit: commit["offset"]))
     rows = with_stable_lag(lag(commits, logs.ends(_TOPIC)), logs, _TOPIC)
@@ -135,12 +137,12 @@ ANSWER = Answer(
     ask=group_offsets,
     picture=AnswerPicture("Lag, by group and partition", "lag"),
     asks=(_TOPIC.topic,),
-    # A plan from a part of the rows would not move the offsets of the other groups.
+    # A plan made from only some of the rows would not move the offsets of the other groups.
     most_rows=2_000_000,
 )
 
 ANSWER_NAME: Final = "group_offsets"
-"""The answer whose rows are the source of a plan to reset offsets."""
+"""The answer whose rows are the source of an offset reset plan."""
 
 _COLUMNS: Final = ("group", "topic", "partition", "offset")
 # The tool splits the file into lines before it interprets quotes.
@@ -149,17 +151,17 @@ _LINE_BREAK: Final = "\n"
 
 @dataclass(frozen=True, slots=True)
 class ResetPlan:
-    """A file for ``--from-file``, and the numbers of rows that are not in it.
+    """A file for ``--from-file``, and the numbers of rows that were left out of it.
 
     Attributes:
-        text: the lines, each with a newline. The tool reads UTF-8.
+        text: the lines, each of which ends with a newline. The tool reads UTF-8.
         offsets: the number of lines.
         groups: the number of their groups.
         unknown: rows that were left out because the committed offset is unknown, or because a
             transaction may have an offset pending.
         pending: rows that were left out because a transaction that has not ended committed an
             offset.
-        unwritable: rows that were left out because the tool cannot read the name of their group.
+        unwritable: rows that were left out because the tool cannot read their group's name.
     """
 
     text: str
@@ -182,7 +184,7 @@ def reset_plan(rows: pa.Table) -> ResetPlan:
         [(name, "ascending") for name in _COLUMNS[:3]]
     )
     text = io.StringIO()
-    # Names are quoted and numbers are not, because a group may have any name.
+    # Names are quoted but numbers are not, because a group can have any name.
     writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator=_LINE_BREAK)
     writer.writerows(zip(*(column.to_pylist() for column in lines.columns), strict=True))
     return ResetPlan(

@@ -57,12 +57,12 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def group_protocols(tables: AnalysisTables) -> DataFrame | None:
-    """Return a verdict on moving to the consumer protocol (KIP-848) for each group.
+    """Return a verdict for each group on moving to the consumer protocol (KIP-848).
 
     The log of `__consumer_offsets` contains the protocol type of a group and the user data of its
-    assignments. Each of these two facts may block the move. The log does not contain the software
+    assignments. Either of these two facts may block the move. The log does not contain the software
     of members, so this answer never proves that a group can move. Groups of share consumers or
-    streams consumers, and groups that only commit, have no row.
+    streams consumers, and groups that only commit, are not listed.
     """
     logs = tables.internal
     groups = None if logs is None else logs.view(_TOPIC, protocols_of)

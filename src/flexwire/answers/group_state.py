@@ -64,12 +64,12 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def group_state(tables: AnalysisTables) -> DataFrame | None:
-    """Return the committed offsets and the lag of each group, by topic.
+    """Return each group's committed offsets and lag, by topic.
 
-    The rows come from the log of `__consumer_offsets`. The rows are exact for each group whose
-    partition of `__consumer_offsets` is among the logs. The logs of a single broker contain only
+    The rows come from the log of `__consumer_offsets`. They are exact for each group whose
+    partition of `__consumer_offsets` is among the logs; the logs of a single broker contain only
     some of these partitions. Commits that were deleted or have expired are not counted. A commit in
-    a transaction counts when the transaction is committed. This log does not contain the offsets of
+    a transaction counts once the transaction is committed. This log does not contain the offsets of
     share groups. A negative lag means that a topic was created again, or that its log was
     truncated.
     """

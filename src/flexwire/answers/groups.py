@@ -1,4 +1,4 @@
-"""Consumer groups: their generations, and the proven causes of each generation."""
+"""Consumer groups: their generations and the proven causes of each generation."""
 
 from __future__ import annotations
 
@@ -87,17 +87,17 @@ _GROUP: Final = ("group_id", "protocol")
 def groups(tables: AnalysisTables) -> DataFrame | None:
     """Return the generations of each group, and the causes of the rebalances that started them.
 
-    The answer shows a cause only if the captured traffic proves it.
+    The answer states a cause only if the captured traffic proves it.
 
     "new member": a member joined without a member id or with an id that it had just received, or
     the leader's last list of members did not contain this member. A static member that restarts
     counts as a new member. "member left": after the previous generation, a member sent LeaveGroup,
-    or a heartbeat with the epoch that means leaving. "session expired": a member of the previous
+    or a heartbeat with the epoch for leaving. "session expired": a member of the previous
     generation is missing and did not leave, and its last heartbeat was at least a session timeout
     ago. "leader rejoined" and "metadata changed": the first member to join was the leader, or
     another member with a changed subscription, and no member had been told to rejoin. If the
-    traffic proves no cause, the cause is "unknown". An unknown cause occurred on a connection that
-    was not captured, or inside the broker.
+    traffic proves no cause, the cause is "unknown". An unknown cause occurred either on a
+    connection that was not captured or inside the broker.
     """
     filters = [*classic_exchanges(tables), *heartbeat_exchanges(tables)]
     if not filters:
@@ -109,13 +109,13 @@ def groups(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from the events of days."""
+    """Return the rows of the answer from the daily events."""
     return _of_events(joined_events(parts)).select(*(column.name for column in COLUMNS))
 
 
 def _of_events(group_events: DataFrame) -> DataFrame:
     """Return the rows of the answer from all events."""
-    # Later steps process group by group, so they need not move rows again.
+    # Later steps process one group at a time, so rows do not have to be moved again.
     rows = with_history(group_events.repartition(*_GROUP))
     each = _with_generation(_proven(rows)).groupBy(*_GROUP, "generation")
     return each.agg(*_sums()).where("is_there")
@@ -169,7 +169,7 @@ def _is_told(generation: SparkColumn, time: SparkColumn, cause: str | None = Non
 def _with_generation(proven: DataFrame) -> DataFrame:
     """Add the generation that each event caused.
 
-    If an event has no generation, the event caused the next generation.
+    An event without a generation caused the next generation.
     """
     # A generation appears in the traffic after the events that caused it.
     order = (F.desc("sign_time"), F.desc("is_there"), F.desc("generation"))

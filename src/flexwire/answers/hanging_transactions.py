@@ -64,13 +64,13 @@ COLUMNS = (
 def hanging_transactions(tables: AnalysisTables) -> DataFrame | None:
     """Return the partitions of transactions that should have ended.
 
-    A coordinator aborts a transaction that exceeds its timeout. The rows are transactions that the
-    coordinator did not abort. A partition may also have an open transaction that no coordinator
-    knows (KIP-664). "Now" is the time of the last record of any internal topic, or the requested
-    moment. If offsets define the requested moment, each log of a coordinator has its own "now". If
+    A coordinator aborts a transaction that exceeds its timeout. The rows list transactions that the
+    coordinator did not abort. A partition may also contain an open transaction that no coordinator
+    knows of (KIP-664). "Now" is the time of the last record of any internal topic, or the requested
+    moment. If offsets define the requested moment, each coordinator log has its own "now". If
     logs were copied one after the other while a broker was running, a transaction may seem to hang
     although it does not. If offsets define the requested moment, transactions that no coordinator
-    knows are left out.
+    knows of are left out.
     """
     logs = tables.internal
     transactions_seen = None if logs is None else logs.view(_TOPIC, transactions)

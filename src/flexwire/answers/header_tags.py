@@ -1,4 +1,4 @@
-"""Tags in headers: which client sends which tag, in how many of its requests, with which value."""
+"""Header tags: which client sends which tag, in how many of its requests, and with which value."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 _SENDER: Final = ("sender", "client_id")
 _WHOSE: Final = (*_SENDER, *SOFTWARE)
-# The maximum number of bytes of a value that are shown: the length of a trace id in hexadecimal,
-# and of a tap's tag.
+# The maximum number of bytes of a value that are shown: the length of a hexadecimal trace id and of
+# a tap's tag.
 _SHOWN_BYTES: Final = 256
 _COULD: Final = pa.struct(
     [("sender", pa.string()), ("client_id", pa.string()), ("messages", pa.int64())]
@@ -96,13 +96,13 @@ COLUMNS: Final = (
 
 
 def header_tags(tables: AnalysisTables) -> DataFrame:
-    """Return the tags in request and response headers, and their senders: client id and software.
+    """Return the tags in request and response headers, with each sender's client id and software.
 
-    Kafka itself puts no tags in headers. All tags in headers come from other software, for example
-    a trace id or the name of a forwarder. Only flexible versions allow tags in headers, so
+    Kafka itself does not put tags in headers. All header tags come from other software; examples
+    are a trace id and the name of a forwarder. Only flexible versions allow tags in headers, so
     ``message_share`` is a share of the messages in such versions. If a tap adds tags, a capture
-    made behind the tap shows the tags as if clients had sent them. The tap's own captures list the
-    tags that it added.
+    that is made behind the tap shows them as if clients had sent them. The tap's own captures list
+    the tags that the tap added.
     """
     return _total(_part(tables), tables)
 
@@ -111,7 +111,7 @@ def _part(tables: AnalysisTables) -> DataFrame:
     """Return sums by day and connection.
 
     A row with ``could`` contains the software name from the rows of frames, and the number of
-    frames that could have a tag, by sender and client id. Each other row is a tag that a sender
+    frames that could contain a tag, by sender and client id. Every other row is a tag that a sender
     used.
     """
     frames = tables.frames
@@ -129,7 +129,7 @@ def _part(tables: AnalysisTables) -> DataFrame:
         could.alias("could"),
         F.col("header_unknown_tagged_fields").alias("tags"),
     )
-    # For a connection without tags, only a number is kept.
+    # For a connection without tags, only a count is kept.
     counted = each.groupBy(*OF_CONNECTION.names, *_SENDER).agg(F.count_if("could").alias("could"))
     of_sender = F.struct(*_SENDER, F.col("could").alias("messages"))
     could_have = counted.groupBy(*OF_CONNECTION.names).agg(F.collect_list(of_sender).alias("could"))
@@ -142,7 +142,7 @@ def _part(tables: AnalysisTables) -> DataFrame:
         "tag",
         F.lit(1).cast("bigint").alias("messages"),
         F.array_compact(F.array("api_name")).alias("api_names"),
-        # The least value also has the least beginning.
+        # The smallest value also has the smallest beginning.
         F.substring(shown, 1, _SHOWN_BYTES).alias("value"),
         F.octet_length(shown).cast("bigint").alias("value_bytes"),
         *(F.col("time").alias(name) for name in ("first_time", "last_time")),

@@ -1,4 +1,4 @@
-"""Record headers: which keys records contain, how large their values are, and how to read them."""
+"""Record headers: which keys records contain, how large the values are, and how to read them."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ COLUMNS: tuple[Column, ...] = (
 def headers(tables: AnalysisTables) -> DataFrame:
     """Return each record header key by topic and client, with counts, sizes and value types.
 
-    If a record was both produced and fetched, it counts for both clients. Sizes are in bytes, and
-    do not include the varints before keys and values. The counts include all headers. Spark's
+    A record that was both produced and fetched counts for both clients. Sizes are in bytes and
+    exclude the varints that precede keys and values. The counts include all headers. Spark's
     built-in functions check the types of values in the first record of each batch, and in one of
     every 64 other records. The bytes of a value may match a convention by chance. The values of
     Kafka Connect's headers are text, and are reported as "utf-8". Control records and records that
@@ -127,7 +127,7 @@ def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
     ).where("header is not null")
     rows = rows.withColumns(
         {
-            # If a batch has zero bytes, the share is unknown.
+            # If a batch contains zero bytes, the share is unknown.
             "payload_share": F.try_divide("total_bytes", "payload"),
             "key": F.make_valid_utf8(F.col("header").cast("string")),
             "reads_as": _reads_as(),
@@ -137,7 +137,7 @@ def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 
 def _sums() -> list[SparkColumn]:
-    """Return the totals of sums, and how many of the judged values match each convention."""
+    """Return the totals of the sums, and how many of the judged values match each convention."""
     return [
         *(F.sum(name).alias(name) for name in SUMS),
         F.min("least").alias("least"),
@@ -151,7 +151,7 @@ def _sums() -> list[SparkColumn]:
 
 
 def _is_read_by(name: str, judge: BulkCondition) -> SparkColumn:
-    """Return whether a convention can read a value, with its marker if it requires a marker."""
+    """Return whether a convention can read a value, with its marker if it requires one."""
     condition, marker = F.expr(judge.condition), CONVENTIONS[name].marker
     if marker is None:
         return condition

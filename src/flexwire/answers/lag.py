@@ -1,4 +1,4 @@
-"""Lag at commit: how far the offsets that groups commit are behind the ends of partitions."""
+"""Lag at commit: how far the offsets that groups commit lag behind the ends of partitions."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ COLUMNS: Final = (
 
 _PLACE: Final = ("address", "topic", "topic_id", "partition")
 _AT: Final = ("client_id", *_PLACE)
-# The client whose fetch shows the end of the partition. If null, any client on the host counts.
+# The client whose fetch shows the end of the partition, or null if any client on the host counts.
 _READER: Final = "reader"
 _KNOWN: Final = ("high_watermark", "last_stable_offset")
 _WHEN: Final = ("group_id", "committed_offset", "transactional_id", "is_transactional")
@@ -106,18 +106,17 @@ _WHEN: Final = ("group_id", "committed_offset", "transactional_id", "is_transact
 
 @returns(COLUMNS)
 def lag(tables: AnalysisTables) -> DataFrame | None:
-    """Return how far commits are behind the ends of partitions, by group, client and partition.
+    """Return how far commits lag behind the ends of partitions, by group, client and partition.
 
-    The end is the high watermark in the last Fetch response for the partition that the same client
-    (the same client id at the same host) received before the commit. Clients that read only
-    committed records receive records up to the last stable offset, so their lag is ``stable_lag``.
-    A commit in a transaction is sent by a producer, and a producer fetches nothing. For such a
-    commit, the fetches of any client on the producer's host are used. A commit in a transaction
-    counts if a later EndTxn request of the same transactional id commits the transaction.
+    The end is the high watermark in the last Fetch response for the partition that was received
+    before the commit by the same client (the same client id at the same host). Clients that read
+    only committed records receive records up to the last stable offset, so their lag is
+    ``stable_lag``. A commit in a transaction is sent by a producer, which fetches nothing, so the
+    fetches of any client on the producer's host are used instead. A commit in a transaction counts
+    if a later EndTxn request of the same transactional id commits the transaction.
 
     The capture does not show whether the broker accepted a commit or an EndTxn. If a client's
-    fetches were not captured, for example those of an administrator's tool, the client's lag is
-    unknown too.
+    fetches were not captured, as with an administrator's tool, the client's lag is also unknown.
     """
     reports = [
         fetched_and_committed
@@ -131,7 +130,7 @@ def lag(tables: AnalysisTables) -> DataFrame | None:
     if tables.message(COMMITS) is None and tables.message(IN_TRANSACTIONS) is None:
         return None
     named = with_topic_names(reduce(DataFrame.unionByName, reports), tables, _TOPIC_IDS)
-    # If a fetch and a commit have the same time, the fetch counts as earlier.
+    # If a fetch and a commit have the same time, the fetch is considered earlier.
     order = ("time", F.col("committed_offset").isNotNull())
     before = Window.partitionBy(_READER, "is_transactional", *_PLACE).orderBy(*order)
     before = before.rowsBetween(Window.unboundedPreceding, -1)
@@ -161,7 +160,7 @@ _COUNTS, _PENDING, _ABORTED = "counts", "pending", "aborted"
 
 
 def _short(end: str) -> SparkColumn:
-    """Return how far a commit is behind an end, or 0 for a commit beyond the end."""
+    """Return how far a commit lags behind an end, or 0 for a commit beyond the end."""
     short = F.try_subtract(end, "committed_offset")
     return F.when(short < 0, 0).otherwise(short)
 
@@ -184,7 +183,7 @@ def _with_outcome(commits: DataFrame, tables: AnalysisTables) -> DataFrame:
         F.when(F.col("body.committed"), _COUNTS).otherwise(_ABORTED).alias("ended"),
     )
     both = of_transactions.unionByName(markers, allowMissingColumns=True)
-    # If a commit and the end of a transaction have the same time, the commit counts as earlier.
+    # If a commit and the end of a transaction have the same time, the commit is considered earlier.
     order = ("time", F.col("ended").isNotNull())
     after = Window.partitionBy("transactional_id").orderBy(*order)
     after = after.rowsBetween(Window.currentRow, Window.unboundedFollowing)
@@ -195,13 +194,13 @@ def _with_outcome(commits: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 
 def _with_isolation(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Add to rows whether the client, or a client on its host, reads only committed records."""
+    """Add to each row whether the client, or a client on its host, reads only committed records."""
     fetches = tables.message(FETCHES)
     if fetches is None:
         return rows.withColumn("reads_committed", F.lit(None).cast("boolean"))
     level = F.max_by("body.isolation_level", "time") == _READ_COMMITTED
     requested = fetches.select("time", "body", *_who()[:2])
-    # These columns need new names, because Spark confuses columns of one table when it joins them.
+    # These columns need new names, because Spark confuses columns of the same table in a join.
     by_client = requested.groupBy(
         F.col("client_id").alias("its_id"), F.col("address").alias("its_host")
     ).agg(level.alias("of_client"))
@@ -239,7 +238,7 @@ def _commits(tables: AnalysisTables, message: str) -> DataFrame | None:
 
 
 def _ends(tables: AnalysisTables) -> list[DataFrame]:
-    """Return the ends in responses to fetches, for commits outside and inside transactions."""
+    """Return the ends in fetch responses, for commits outside and inside transactions."""
     table = tables.message(ENDS)
     if table is None:
         return []

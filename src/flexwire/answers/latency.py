@@ -1,4 +1,4 @@
-"""How long clients waited for brokers, by API, broker and client."""
+"""How long clients had to wait for brokers, by API, broker and client."""
 
 from __future__ import annotations
 
@@ -114,8 +114,8 @@ _SLOWEST: Final = pa.struct(
     ]
 )
 _KEPT: Final = "kept"
-# The columns of the rows that are kept for a day in addition to its sums. The row of a request has
-# no frame_index. The row of a pause has throttle_us.
+# The columns of the rows that are kept for a day in addition to the sums. The row for a request has
+# no frame_index, and the row for a pause has throttle_us.
 _OF_KEPT: Final = pa.schema(
     [
         (ANALYSIS, pa.string()),
@@ -151,27 +151,27 @@ _SUMS: Final = pa.schema(
 
 
 def latency(tables: AnalysisTables) -> DataFrame:
-    """Return how long requests took, for each API, broker and client.
+    """Return how long requests took for each API, broker and client.
 
     A latency is the time from the last byte of the request to the last byte of the response, as
     seen where the capture was made. The count and the maximum are exact. A percentile below 100 ms
-    is exact. A percentile of 100 ms or more is rounded down to five significant digits. A
+    is exact, and a percentile of 100 ms or more is rounded down to five significant digits. A
     percentile is null if it would equal the slowest response.
 
-    If a broker held a fetch request for its whole maximum wait time because there were too few
-    records, the request counts in a separate row (``waited``). Other intentional waits cannot be
-    recognized: a fetch whose records arrive late, a JoinGroup that waits for other members, or a
-    Produce that waits for replicas.
+    If a broker held a fetch request for the request's complete maximum wait time because there were
+    too few records, the request counts in a separate row (``waited``). Other intentional waits
+    cannot be recognized: a fetch whose records arrive late, a JoinGroup that waits for other
+    members, or a Produce that waits for replicas.
 
-    A broker that throttles a client responds immediately, and then reads nothing from the
-    connection for the throttle time. A request that arrives during this time waits. The latency of
-    such a request excludes this wait, which is reported in ``throttled_us``.
+    A broker that throttles a client responds immediately, and then does not read from the
+    connection for the duration of the throttle time. A request that arrives during this time waits.
+    The latency of such a request excludes this wait, which is reported in ``throttled_us``.
     """
     return _rows(_counted(_responses(tables), _BY))
 
 
 def slowest(tables: AnalysisTables, most: int = 5) -> DataFrame:
-    """Return the slowest responses of each row of `latency`, for a closer look in the tables."""
+    """Return the slowest responses for each row of `latency`, for a closer look in the tables."""
     order = (F.desc("latency_us"), "time", "connection", "frame_index")
     rank = F.row_number().over(Window.partitionBy(*_BY).orderBy(*order))
     ranked = _responses(tables).withColumn("rank", rank)
@@ -191,10 +191,10 @@ def _tables() -> list[str]:
 def _part(tables: AnalysisTables) -> DataFrame:
     """Return the sums of each day, and the rows that later days need.
 
-    A row without `_KEPT` contains the sums of an API, broker and client, and the number of
-    responses with each latency. Each other row is one of three kinds. The row is a response whose
-    latency also depends on an earlier day, a request for records without a response on its day, or
-    a throttled response after which the broker may have read nothing until the next day.
+    A row without `_KEPT` contains the sums for an API, broker and client, and the number of
+    responses with each latency. Every other row is one of the following: a response whose latency
+    also depends on an earlier day, a request for records that has no response on its day, or a
+    throttled response after which the broker may have read nothing until the next day.
     """
     throttled = throttles(tables)
     paused = None if throttled is None else paused_responses(tables, throttled)
@@ -219,7 +219,7 @@ def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
     by_bucket = parts.where(F.col(_KEPT).isNull()).select(
         *_BY, *names, F.posexplode("times").alias("number", "one")
     )
-    # These sums cover all latencies, so each sum must count only once.
+    # These sums cover all latencies, so each sum must be counted only once.
     is_first = F.col("number") == 0
     of_days = by_bucket.select(
         *_BY, "one.*", *(F.when(is_first, F.col(name)).alias(name) for name in names)
@@ -315,13 +315,13 @@ def _responses(tables: AnalysisTables) -> DataFrame:
 
 
 def _responses_of_days(tables: AnalysisTables, paused: DataFrame | None) -> DataFrame:
-    """Return the responses of `_responses` that need only rows of their own day, each with its day.
+    """Return the responses from `_responses` that need only rows of their own day, with that day.
 
     ``paused`` are the rows of `paused_responses`, or None if nothing was throttled.
 
-    Three kinds of rows have `_KEPT`: the other responses, requests for records without a response
-    on their day, and the first response of a connection on a day, unless the connection begins with
-    that response.
+    Three kinds of rows have `_KEPT`: all other responses, requests for records that have no
+    response on their day, and the first response of a connection on a day, unless the connection
+    begins with that response.
     """
     responses = with_first_of_day(_of_frames(tables).withColumn(DAY, day_of_time()))
     responses = responses.where(f"({_IS_KNOWN}) or is_first")
@@ -341,8 +341,7 @@ def _responses_of_days(tables: AnalysisTables, paused: DataFrame | None) -> Data
         parts.append(joined.withColumn("is_asked_before", is_asked_before))
     every = _every(parts)
     is_counted = F.expr(_IS_KNOWN) & ~F.col("is_affected") & ~F.col("is_asked_before")
-    # A row without a request or an API only shows when the first response of its connection
-    # arrived.
+    # A row that lacks a request or an API only shows when its connection's first response arrived.
     asked = F.when(F.col("frame_index").isNull() | F.expr(_IS_KNOWN), F.col("asked"))
     kept = kept_columns(every.withColumn("asked", asked), _OF_KEPT)
     return every.withColumn(_KEPT, F.when(~F.coalesce(is_counted, F.lit(False)), kept))
@@ -374,7 +373,7 @@ def _over_midnight(parts: DataFrame) -> DataFrame:
 
 
 def _of_frames(tables: AnalysisTables) -> DataFrame:
-    """Return the responses in all frames, with the time at which their request was sent."""
+    """Return the responses in all frames, each with the time at which its request was sent."""
     # A connection may reuse a correlation id, but not at the same time.
     asked = F.timestamp_micros(F.unix_micros("time") - F.col("latency_us"))
     return tables.frames.where("direction = 'response'").select(
@@ -399,7 +398,7 @@ def _without_throttling(responses: DataFrame, waits: DataFrame | None) -> DataFr
 def _by_message(
     responses: DataFrame, tables: AnalysisTables
 ) -> tuple[dict[str, DataFrame], DataFrame]:
-    """Return responses with records by message, with their bytes, and all other responses."""
+    """Return responses that carry records, by message, with their bytes; and all others."""
     waiting = {}
     for message in CARRYING_RESPONSES:
         table = tables.message(message)
@@ -416,7 +415,7 @@ def _by_message(
 
 
 def _requests(tables: AnalysisTables, message: str) -> DataFrame | None:
-    """Return the requests for a response's API, with the longest time that the broker may wait."""
+    """Return the requests for a response's API, with the maximum time that the broker may wait."""
     requests = tables.message(_request_of(message))
     if requests is None:
         return None

@@ -1,4 +1,4 @@
-"""Misrouted connections: clients that reached another broker or cluster than intended."""
+"""Misrouted connections: clients that reached a different broker or cluster than intended."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def misrouted(tables: AnalysisTables) -> DataFrame | None:
-    """Return the connections that a broker refused because the client wanted another broker.
+    """Return connections that a broker refused because the client wanted to reach another broker.
 
     Since KIP-1242 (Kafka 4.4), a client can state in ApiVersions which broker of which cluster it
     wants to reach. If another broker receives the request, that broker responds with
     REBOOTSTRAP_REQUIRED. Older brokers and clients do not check this, so their misrouted
-    connections are not listed. Connections whose first request and response were not captured are
-    not listed either.
+    connections are not listed. Neither are connections whose first request and response were not
+    captured.
     """
     asked = exchanges(tables, "ApiVersions")
     # A catalog with releases before 4.4 does not contain these fields.

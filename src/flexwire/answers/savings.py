@@ -79,13 +79,12 @@ _WAY = ("compression", "level", "batch_size")
 
 @returns(COLUMNS)
 def savings(tables: AnalysisTables) -> DataFrame | None:
-    """Return each topic and combination of codec and batch size, with sampled and total bytes.
+    """Return each topic with each combination of codec and batch size, and sampled and total bytes.
 
     The sample consists of a few runs of successive batches, spread evenly over the topic's
-    segments. Only the largest topics are sampled. The CPU time of a codec is not measured. The
-    sample also does not show whether a producer could collect such a batch within its linger.ms.
-    Internal topics have no row, because brokers write them, and producer settings do not affect
-    them.
+    segments. Only the largest topics are sampled. The CPU time of a codec is not measured. Nor does
+    the sample show whether a producer could collect such a batch within its linger.ms. Internal
+    topics have no row, because brokers write them, and producer settings do not affect them.
     """
     logs = tables.logs
     if logs is None:
@@ -116,18 +115,18 @@ def savings(tables: AnalysisTables) -> DataFrame | None:
     return rows.withColumns(
         {
             "advice": F.when(F.col("rank") == 1, _advice()),
-            # A topic is never null. Without a key, Spark would warn about the window.
+            # A topic is never null, but without a key, Spark would warn about the window.
             "total_saved_bytes": F.sum(best).over(Window.partitionBy(F.col("topic").isNull())),
         }
     )
 
 
 def _producer_batch_size() -> SparkColumn:
-    """Return the batch.size with which a producer collects ``batch_size`` bytes of records.
+    """Return the batch.size at which a producer collects ``batch_size`` bytes of records.
 
     A batch accepts another record as long as the sum of three sizes is at most batch.size: the
-    header, the records times the compression ratio that the producer has learned, and the new
-    record without compression.
+    header, the records multiplied by the compression ratio that the producer has learned, and the
+    new record before compression.
     """
     plain = Compression.NONE.value
     same = Window.partitionBy("topic", "batch_size")
@@ -140,9 +139,9 @@ def _producer_batch_size() -> SparkColumn:
 
 
 def _advice() -> SparkColumn:
-    """Return advice about the best combination for a topic and its saving.
+    """Return advice about the best combination for a topic and how much it saves.
 
-    Most topics get no advice.
+    There is no advice for most topics.
     """
     level = F.when(F.col("level").isNotNull(), F.concat(F.lit(" at level "), F.col("level")))
     kibibytes = F.format_number(F.col("batch_size") / 1024, 0)

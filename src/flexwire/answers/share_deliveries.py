@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _FETCH: Final = "ShareFetch"
 # Requests that acknowledge records. A fetch can acknowledge the records of the previous fetch.
 _ACKNOWLEDGE: Final = ("ShareFetchRequest", "ShareAcknowledgeRequest")
-# The types of acknowledgements by number (KIP-932, and KIP-1222 for the last one). The first type
+# The types of acknowledgements by number (KIP-932; the last one is from KIP-1222). The first type
 # marks offsets without a record.
 _TYPES: Final = ("gaps", "accepted", "released", "rejected", "renewed")
 _MEMBER: Final = ("group_id", "member_id", "client_id")
@@ -102,8 +102,8 @@ def share_deliveries(tables: AnalysisTables) -> DataFrame | None:
     For each range of offsets, a broker reports how often these offsets were delivered (KIP-932). A
     number above 1 means that a member released the records, or that the time for acknowledging the
     records had expired. Records are not counted if the request that acquired them was not captured.
-    The requests do not show whether brokers accepted the acknowledgements. The answer ``errors``
-    lists the acknowledgements that brokers refused.
+    The requests do not show whether brokers accepted the acknowledgements; the answer ``errors``
+    lists those that brokers refused.
     """
     fetches = exchanges_of(tables, [_fetches()])
     parts = _acknowledged_in(tables)
@@ -115,8 +115,8 @@ def share_deliveries(tables: AnalysisTables) -> DataFrame | None:
 def _part(tables: AnalysisTables) -> DataFrame | None:
     """Return the sums of each day.
 
-    A row with `HALF` is a fetch without a response on its day, or the offsets that a member
-    acquired with the response to a fetch of an earlier day.
+    A row with `HALF` is either a fetch without a response on its day, or the offsets that a member
+    acquired with the response to a fetch from an earlier day.
     """
     response: Any = spark_schema(table_schema(f"{_FETCH}Response"))["body"].dataType
     fetches = exchanges_of_days(tables, [_fetches()], _OF_REQUEST, response["responses"].dataType)
@@ -134,8 +134,8 @@ def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 
 def _summed(rows: DataFrame) -> DataFrame:
-    """Return sums by day, member and topic; halves of exchanges keep their own rows."""
-    # A sum of numbers of 64 bits fits in this type.
+    """Return sums by day, member and topic, with separate rows for halves of exchanges."""
+    # A sum of 64-bit numbers fits in this type.
     counts = (F.sum(F.col(name).cast("decimal(38, 0)")).alias(name) for name in _COUNTS)
     return rows.groupBy(DAY, HALF, *_ROW).agg(
         *counts,
@@ -203,7 +203,7 @@ def _asked(fetches: DataFrame) -> DataFrame:
 
 
 def _acknowledged_in(tables: AnalysisTables) -> list[DataFrame]:
-    """Return the ranges that members acknowledged with each kind of request."""
+    """Return the ranges of offsets that members acknowledged with each kind of request."""
     found = (_acknowledged(tables, message) for message in _ACKNOWLEDGE)
     return [rows for rows in found if rows is not None]
 
@@ -224,7 +224,7 @@ def _acknowledged(tables: AnalysisTables, message: str) -> DataFrame | None:
     partitions = topics.select(*_WHO, "topic_id", F.inline("partitions"))
     ranges = partitions.select(*_WHO, "topic_id", F.inline("acknowledgement_batches"))
     types = F.col("acknowledge_types")
-    # If there is a single type, it applies to all offsets. Otherwise each offset has its own type.
+    # A single type applies to all offsets. Otherwise, each offset has its own type.
     counts = {
         name: F.when(
             F.size(types) == 1, F.when(F.element_at(types, 1) == number, _offsets())

@@ -61,7 +61,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def share_state(tables: AnalysisTables) -> DataFrame | None:
-    """Return the partitions of share groups, as share coordinators wrote them.
+    """Return the partitions of share groups, as share coordinators recorded them.
 
     The state consists of the last snapshot and the updates of its epoch. The members of share
     groups are in ``group_members``, if the log of `__consumer_offsets` was read.

@@ -49,7 +49,7 @@ _ENCODINGS: Final = {
     ERROR_TAGS: "with error codes and error messages as tagged fields (KIP-636), which makes the "
     "request and the response of an API with errors flexible",
 }
-# The encoding with which each encoding is compared, to compute the gain.
+# The encoding with which each encoding is compared in order to compute the gain.
 _BEFORE: Final = dict.fromkeys(_ENCODINGS, AS_SENT) | {ERROR_TAGS: WITHOUT_ERROR_TAGS}
 _GAINS: Final = {
     **{name: f"than as sent if encoded {meaning}" for name, meaning in _ENCODINGS.items()},
@@ -114,17 +114,17 @@ COLUMNS: tuple[Column, ...] = (
 
 
 def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
-    """Return each message and version with its size as sent and in each other encoding.
+    """Return each message and version with its size as sent and its size in each other encoding.
 
     The numbers of messages and clients and the bytes as sent are exact. For a measured message, the
     size in another encoding is the exact number of bytes that flexwire would write. The sample
     contains the first 256 frames of each connection, and one in 32 of the other frames, in blocks
-    spread over the whole connection. With ``whole``, all frames are measured. To estimate a size,
-    the bytes as sent are multiplied by the size ratio of the measured messages. ``margin_bytes``
-    assumes that measured messages are independent. The margin is too small if neighboring messages
-    are similar. Some messages are not included: messages that could not be decoded or broke their
-    spec, messages in which credentials are withheld, and all messages of request logs, which do not
-    contain frame sizes.
+    spread over the whole connection. If ``whole`` is true, all frames are measured. To estimate a
+    size, the bytes as sent are multiplied by the size ratio of the measured messages.
+    ``margin_bytes`` assumes that measured messages are independent. The margin is too small if
+    successive messages are similar. Some messages are not included: messages that could not be
+    decoded or that violated their spec, messages from which credentials are withheld, and all
+    messages in request logs, which do not contain frame sizes.
     """
     return _total(_part(tables, whole=whole), tables)
 

@@ -1,1 +1,1 @@
-"""The code that computes answers, and the code that several answers share."""
+"""The code that computes answers, and code that several answers share."""

@@ -1,4 +1,4 @@
-"""An answer: a function of the tables of an analysis, and how the report shows its rows."""
+"""An answer: a function of an analysis's tables, and how the report shows the function's rows."""
 
 from __future__ import annotations
 
@@ -46,21 +46,21 @@ class DaySums:
     """How the result of an answer is computed from daily sums.
 
     Attributes:
-        version: increases whenever ``part`` starts to count differently. Older stored sums are then
-            ignored.
+        version: increases whenever ``part`` starts to count differently, so that older stored sums
+            are ignored.
         tables: the function that returns the names of the tables that ``part`` reads. Each of these
             tables is partitioned by day.
         columns: the columns of the sums; the first is ``day``.
-        part: the function of tables that returns sums by day, or None if there are no rows. Each
-            sum covers the rows of one day. The function reads only ``tables``. It sees no
-            connections and no names from other days, and rows contain only the facts of their own
-            analysis.
-        total: the function of sums and of all tables that returns the answer's rows. If
-            ``takes_labels``, the function also takes ``labels`` of teams.
+        part: the function that is applied to tables and returns sums by day, or None if there are
+            no rows. Each sum covers the rows of one day. The function reads only ``tables``. It
+            does not see connections or names from other days, and rows contain only the facts from
+            their own analysis.
+        total: the function that is applied to the sums and to all tables and returns the answer's
+            rows. If ``takes_labels`` is true, the function also accepts the team ``labels``.
         unless: a function that returns whether the answer is computed from all rows of the tables
             instead, because ``part`` would need other tables, or because sums would cost more than
             they save.
-        takes_labels: whether labels of teams change the answer.
+        takes_labels: whether team labels change the answer.
     """
 
     version: int
@@ -72,7 +72,7 @@ class DaySums:
     takes_labels: bool = False
 
     def labelled(self, labels: str | FilePath) -> DaySums:
-        """Return the same sums, with a total that uses the teams in a label file."""
+        """Return the same daily sums, but with a total that uses the teams in a label file."""
         if not self.takes_labels:
             return self
         return replace(self, total=partial(self.total, labels=read_labels(labels)))
@@ -80,33 +80,34 @@ class DaySums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer from `analyze`: a table, a CSV file, and a part of the report.
+    """An answer from `analyze`: a table, a CSV file, and a section of the report.
 
     Attributes:
-        name: the name of the function, the file, the table and the CSV.
+        name: the name of the function, the module, the table and the CSV file.
         question: the question that the rows answer, with a question mark.
-        meaning: the meaning of the rows, in a sentence or two.
+        meaning: what the rows mean, in a sentence or two.
         advice: what the reader should do.
         row: the subject of one row: "a topic".
         columns: the columns of the DataFrame that ``ask`` returns, in order.
-        order: the names of the columns that order the rows, the most important row first. "-bytes"
-            puts large values first and nulls last.
-        ask: the function of tables.
-        shown: the names of the columns with a heading, if the report has another order.
-        place: the position of the answer in the report; lower numbers come first.
+        order: the names of the columns by which the rows are ordered, with the most important row
+            first. "-bytes" sorts large values first and nulls last.
+        ask: the function that is applied to the tables.
+        shown: the names of the columns that have a heading, if the report shows them in another
+            order.
+        place: the position of the answer in the report; answers with lower numbers come first.
         picture: the picture of the answer in the report.
         labelled: a function that reads a label file, and returns the function to call instead
             of ``ask``; None if labels do not change the answer.
         asks: the internal topics that the answer is about. The answer is computed if the logs in an
-            analysis include one of these topics. No table contains their state, so only the
-            analysis itself can compute the answer.
+            analysis include one of these topics. No table contains the state of these topics, so
+            only the analysis itself can compute the answer.
         of_logs: whether the answer needs log segments.
-        of_grown: whether the answer is about several analyses. It is computed for tables that grow,
-            or if it is requested by name.
+        of_grown: whether the answer is about several analyses. Such an answer is computed for
+            tables that grow, or if it is requested by name.
         of_state: the answer about internal topics that corresponds to this answer about traffic.
-        elsewhere: other commands that answer the question for a broker's logs.
+        elsewhere: other commands that answer the same question for a broker's logs.
         most_rows: the number of rows that are kept, if it is larger than usual.
-        sums: the functions that add up the answer by day, if this is possible.
+        sums: the functions that compute the answer from daily sums, if this is possible.
 
     An answer without rows is not shown.
     """
@@ -132,19 +133,19 @@ class Answer:
     sums: DaySums | None = None
 
     def shown_columns(self) -> tuple[ShownColumn, ...]:
-        """Return the columns that the report shows, in the order of the report."""
+        """Return the columns that the report shows, in the report's order."""
         by_name = {column.name: column.shown() for column in self.columns if column.heading}
         return tuple(by_name[name] for name in self.shown or by_name)
 
     def ordered(self, rows: DataFrame) -> DataFrame:
-        """Return the rows in this answer's order, the most important first.
+        """Return the rows in this answer's order, with the most important first.
 
         The order is always the same.
         """
         return rows.orderBy(*map(_ordering, self.order))
 
     def sorted(self, rows: pa.Table) -> pa.Table:
-        """Return rows in memory in this answer's order."""
+        """Return rows that are in memory, in this answer's order."""
         keys = [
             (name.removeprefix("-"), "descending" if name.startswith("-") else "ascending")
             for name in self.order
@@ -155,7 +156,7 @@ class Answer:
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    """Return a column that Arrow can sort: each list is replaced by its rank in Spark's order."""
+    """Return a column that Arrow can sort, with each list replaced by its rank in Spark's order."""
     if not pa.types.is_list(column.type):
         return column
     lists = [None if value is None else _placed(value) for value in column.to_pylist()]
@@ -165,7 +166,7 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
 
 
 def _placed(elements: list[Any]) -> tuple[Any, ...]:
-    """Return a list as a tuple that sorts in Python as the list does in Spark: nulls come first."""
+    """Return a list as a tuple that Python sorts as Spark sorts the list, with nulls first."""
     return tuple((value is not None, value) for value in elements)
 
 
@@ -183,7 +184,7 @@ _BY_POSITION: Final = (
 
 
 def _with_positions(constructor: Callable[..., None]) -> Callable[..., None]:
-    """Return a constructor of `Answer` that also accepts the arguments of earlier releases.
+    """Return a constructor for `Answer` that also accepts the arguments of earlier releases.
 
     Earlier releases accepted positional arguments, and two lists of columns: the columns of the
     table, and `ShownColumn` objects.
@@ -229,7 +230,7 @@ def returns(
 ]:
     """Return a decorator that makes a function of tables return these columns, in this order.
 
-    If the function returns None, the DataFrame has no rows.
+    If the function returns None, the result is a DataFrame without rows.
     """
     names = [column.name for column in columns]
 
@@ -247,7 +248,7 @@ def returns(
 
 
 def no_rows(table: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
-    """Return a DataFrame with these columns and no rows, made from any table."""
+    """Return a DataFrame with these columns and no rows, created from any table."""
     kinds = spark_schema(schema_of(columns))
     nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in kinds]
     return table.where("false").select(*nothing)
@@ -260,7 +261,7 @@ def address(end: SparkColumn) -> SparkColumn:
 
 @dataclass(frozen=True, slots=True)
 class LogTables:
-    """The tables made from logs, as docs/tables.md describes them."""
+    """The tables created from logs, as described in docs/tables.md."""
 
     batches: DataFrame
     record_sizes: DataFrame
@@ -269,7 +270,7 @@ class LogTables:
 
 
 class OutputTables(Protocol):
-    """The output from which tables were opened, and the tables of the output at that moment."""
+    """The output from which tables were opened, and the tables that it contained at that moment."""
 
     @property
     def records(self) -> DataFrame:
@@ -280,7 +281,7 @@ class OutputTables(Protocol):
         """The function that returns the table of a message, or None if the message has no table."""
 
     def message_names(self) -> list[str]:
-        """Return the messages that have a table."""
+        """Return the names of the messages that have a table."""
 
     def hold_only(self, name: str, paths: Collection[Path], value: object) -> bool:
         """Return whether these columns of a table contain only ``value`` and null."""
@@ -299,22 +300,22 @@ class OutputTables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AnalysisTables:
-    """The tables, as docs/tables.md describes them. Nothing is read until an answer is computed.
+    """The tables, as described in docs/tables.md. Nothing is read until an answer is computed.
 
-    ``message`` returns the table of one message ("FetchRequest"), or None if the message has no
+    ``message`` returns the table for one message ("FetchRequest"), or None if the message has no
     table. ``logs`` is None if no log segments were given. If the tables are files, ``narrow``
     returns a message's table with only the given columns. (Spark itself would read all fields of
     nested arrays.) ``internal`` is set while logs with internal topics are analyzed, because no
-    table contains their content. ``opened`` is the output from which the tables were opened. If the
-    tables cover only a span of time, ``named`` returns the whole table of a message that contains
-    topic names.
+    table contains their content. ``opened`` describes the output from which the tables were opened.
+    If the tables cover only a span of time, ``named`` returns the complete table for a message that
+    contains topic names.
 
-    The total of daily sums (`flexwire.answers.asking.day_sums`) has four more attributes. ``told``
-    returns the topic names that are stored with the sums. ``learned`` is the table of topic names
-    that analyses learned, because the sums of one analysis lack the names that other analyses
-    learned. ``answered_later`` contains the keys of the requests whose response is in a later
-    analysis than the request. ``clients`` contains the facts about clients that one analysis lacks
-    and another analysis learned.
+    For the total of daily sums (`flexwire.answers.asking.day_sums`), there are four more
+    attributes. ``told`` returns the topic names that are stored with the sums. ``learned`` is the
+    table of topic names that analyses learned, because the sums from one analysis lack the names
+    that other analyses learned. ``answered_later`` contains the keys of requests whose response
+    belongs to a later analysis. ``clients`` contains facts about clients that one analysis lacks
+    but another analysis learned.
     """
 
     frames: DataFrame
@@ -333,11 +334,11 @@ class AnalysisTables:
     clients: DataFrame | None = None
 
     def narrowed(self, name: str, columns: StructType) -> DataFrame | None:
-        """Return the table of one message, from which only these columns are needed."""
+        """Return the table for one message, from which only these columns are needed."""
         return self.message(name) if self.narrow is None else self.narrow(name, columns)
 
     def naming(self, name: str) -> DataFrame | None:
-        """Return the table of a message that contains topic names, with the rows of all times."""
+        """Return the table for a message that contains topic names, with rows from all times."""
         return (self.message if self.named is None else self.named)(name)
 
     def cluster(self, *, oldest: bool = False) -> ClusterState | None:
@@ -352,9 +353,9 @@ class AnalysisTables:
         return opened.hold_only(f"{MESSAGES}/{message}", paths, value)
 
     def of_records(self, columns: Sequence[str], task: Task, schema: pa.Schema) -> DataFrame:
-        """Apply ``task`` to these columns of records, in batches, and return the result."""
+        """Apply ``task`` to these columns of the records, in batches, and return the result."""
         opened = self.opened
-        # If the records were filtered, the files also contain other records.
+        # If the records were filtered, the files contain other records, too.
         if opened is None or opened.records is not self.records:
             return of_rows({"records": self.records}, columns, task, schema)
         return opened.of_files(["records"], columns, task, schema)
@@ -368,8 +369,8 @@ class AnalysisTables:
     ) -> DataFrame | None:
         """Apply ``task`` to these columns of all messages; return None if there are no messages.
 
-        The task receives the name of the message with each batch. Row groups without any row in
-        ``only`` may be left out.
+        The task receives the name of the message with each batch. Row groups that contain no row
+        from ``only`` may be left out.
         """
         opened, message_names = self.opened, catalog().names()
         if opened is None or opened.message is not self.message:
@@ -390,7 +391,7 @@ class AnalysisTables:
 def of_rows(
     tables: Mapping[str, DataFrame], columns: Sequence[str], task: Task, schema: pa.Schema
 ) -> DataFrame:
-    """Apply ``task`` to these columns of tables that Spark reads, and return the result."""
+    """Apply ``task`` to these columns of the tables that Spark reads, and return the result."""
     results = [
         map_in_arrow(table.select(*columns), partial(task, name), schema)
         for name, table in tables.items()

@@ -1,6 +1,6 @@
-"""The audit of clients and of a cluster: evidence from finished tables, and verdicts.
+"""The audit of clients and of a cluster: verdicts, and evidence from finished tables.
 
-The audit uses the same measure as a running analysis: each task sums up its rows, and the driver
+The audit uses the same measure as a running analysis: each task sums its rows, and the driver
 merges the sums one by one. An audit of finished tables therefore agrees with the audit of a running
 analysis, and both have the same limits.
 """
@@ -68,9 +68,9 @@ _NAMES = "array<struct<kind: string, name: string>>"
 
 
 def names_in(table_of: Tables, message: str) -> DataFrame | None:
-    """Return a row for each name in a message's table, with its ``kind`` and the connection's key.
+    """Return a row for each name in a message's table, with its ``kind`` and the connection key.
 
-    ``table_of`` returns the table of a message. The result is None for a response, and for a
+    ``table_of`` returns the table for a message. The result is None for a response and for a
     message without names.
     """
     table = table_of(message) if message.endswith("Request") else None
@@ -95,7 +95,7 @@ def _of_kind(values: Column, kind: str) -> Column:
 
 
 def _values(table: DataFrame, path: tuple[str, ...]) -> Column | None:
-    """Return the strings at a path, also inside arrays, or None if the column does not exist."""
+    """Return the strings at a path, even inside arrays, or None if the column does not exist."""
     column, kind = F.col("body"), table.schema["body"].dataType
     in_array = False
     for name in path:
@@ -113,7 +113,7 @@ def _values(table: DataFrame, path: tuple[str, ...]) -> Column | None:
 _NAMED = VERDICTS[: VERDICTS.index("documented as unsupported") + 1]
 _BREAKS = VERDICTS[: VERDICTS.index("cannot say")]
 MOST_FINDINGS: Final = 100_000
-"""The maximum number of findings in an audit. Any further findings are only counted, by verdict."""
+"""The maximum number of findings in an audit. Additional findings are only counted, by verdict."""
 _Judged = list[tuple["Party", "Conduct", "ClientFinding"]]
 
 
@@ -126,9 +126,9 @@ def gather_audit(
 ) -> Audit:
     """Audit the gathered evidence.
 
-    ``releases`` are names that `Catalog.release` accepts. Without releases, the audit covers every
+    ``releases`` are names that `Catalog.release` accepts. If none are given, the audit covers every
     major release, starting with the release of the captured brokers. ``brokers`` are the releases
-    of the captured brokers, if they are known. Otherwise the releases follow from the versions that
+    of the captured brokers, if they are known. Otherwise, they are inferred from the versions that
     the brokers offer in ApiVersions. ``labels`` map clients to teams. Raises `UnknownMessageError`
     for an unknown release.
     """
@@ -168,14 +168,14 @@ def gather_audit(
 
 
 def cluster_gates(seen: ClusterSeen, releases: Sequence[str]) -> tuple[ClusterGate, ...]:
-    """Return the gates of a cluster for these releases, with the most serious ones first."""
+    """Return a cluster's gates for these releases, with the most serious ones first."""
     return tuple(gate for release in releases for gate in judge_cluster(seen, release))
 
 
 def _judge_all(
     evidence: AuditEvidence, releases: Sequence[str], brokers: Sequence[str]
 ) -> tuple[_Judged, Counter[str]]:
-    """Return the findings, and for each verdict the number of findings that were left out.
+    """Return the findings, and the number of omitted findings for each verdict.
 
     If there are too many findings, the most serious findings are kept. Among equally serious
     findings, those about the most requests are kept.
@@ -251,7 +251,7 @@ def _name(api_key: int) -> str | None:
 def _newest(evidence: AuditEvidence, release: str) -> NewestShare:
     """Count the clients that use the newest versions of a release.
 
-    Only these clients would use later versions.
+    Only these clients would also use later versions.
     """
     requests, newest, clients, up_to_date = 0, 0, 0, 0
     for conduct in evidence.clients.values():
@@ -309,7 +309,7 @@ _SUMS: Final = pa.schema([("sums", pa.binary())])
 
 @dataclass(frozen=True, slots=True)
 class AuditTables:
-    """The tables to audit; ``message`` returns a message's table, or None if it has no table."""
+    """The tables to audit; ``message`` returns a message's table, or None if there is no table."""
 
     frames: DataFrame
     connections: DataFrame
@@ -317,7 +317,7 @@ class AuditTables:
 
 
 class TableEvidence:
-    """The evidence for an audit, summed up from tables. Each of ``messages`` has a table."""
+    """The evidence for an audit, summed from tables. Each of ``messages`` has a table."""
 
     def __init__(self, tables: AuditTables, messages: Collection[str]) -> None:
         self._tables = tables
@@ -325,7 +325,7 @@ class TableEvidence:
         self._sums = AuditSums(spills=True)
 
     def evidence(self) -> AuditEvidence:
-        """Return the evidence about every client. This reads the tables once."""
+        """Return the evidence about every client. The tables are read once."""
         tables = self._tables
         sums = [
             _summed(FRAMES, _columns(tables.frames, COLUMNS[FRAMES])),
@@ -345,7 +345,7 @@ class TableEvidence:
         return self._sums.touched(parties)
 
     def _merge(self, sums: list[DataFrame]) -> None:
-        """Add the sums of tasks.
+        """Add the sums from tasks.
 
         If the sums are large, the driver holds the sums of only one task at a time.
         """
@@ -365,7 +365,7 @@ class TableEvidence:
 
 
 def _columns(table: DataFrame, names: Iterable[str]) -> DataFrame:
-    """Return these columns of a table and its key columns.
+    """Return these columns of a table, together with its key columns.
 
     A column that older tables lack becomes null.
     """
@@ -381,13 +381,13 @@ def _message(table: DataFrame, fields: Collection[str]) -> DataFrame:
     """Return the columns of a message's table; if ``fields`` are given, only those of its body."""
     body: Column = F.col("body")
     if fields:
-        # This keeps Spark from reading other columns of the file.
+        # This prevents Spark from reading other columns of the file.
         body = F.struct(*(F.col(f"body.{field}") for field in fields)).alias("body")
     return table.select(*connection_key(table.columns), "body_version", body)
 
 
 def _summed(table: str, rows: DataFrame) -> DataFrame:
-    """Return one row for each task, with the sums of the rows that the task read."""
+    """Return one row per task, with the sums over the rows that the task read."""
     return map_in_arrow(rows, partial(_sum, table), _SUMS)
 
 

@@ -1,6 +1,6 @@
-"""Exchanges for daily sums: whole exchanges of one day, and halves of exchanges that span two days.
+"""Exchanges for daily sums: whole exchanges from one day, and halves of those that span two days.
 
-The sums of a day depend only on the rows of that day. If a request and its response are on
+The sums of a day depend only on the rows of that day. If a request and its response occur on
 different days, both are kept, and the total joins them (`joined_halves`). Only requests without a
 response on the same day are kept: those that are in flight at midnight, and those that were never
 answered.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.messages import ExchangeFilter
 
 HALF: Final = "half"
-"""The column of sums that identifies an exchange, in the rows of its halves."""
+"""The column of sums that identifies the exchange in the rows for its halves."""
 _KEY: Final = pa.schema(
     [
         ("api_name", pa.string()),
@@ -50,12 +50,12 @@ def exchanges_of_days(
     request: DataType | str,
     response: DataType | str,
 ) -> DataFrame | None:
-    """Return the exchanges of several APIs by day, or None if there is no table of them.
+    """Return the exchanges of several APIs by day, or None if none of them has a table.
 
-    ``request`` and ``response`` are the types of the columns of ``filters``. A row has `DAY`,
-    `HALF`, ``client_id``, ``asked``, ``answered``, ``request`` and ``response``. `HALF` is null if
-    both messages are from the same day. A request alone has no ``answered`` and no ``response``,
-    and a response alone has no ``client_id`` and no ``request``.
+    ``request`` and ``response`` are the types of the columns of ``filters``. Each row contains
+    `DAY`, `HALF`, ``client_id``, ``asked``, ``answered``, ``request`` and ``response``. `HALF` is
+    null if both messages are from the same day. A request on its own lacks ``answered`` and
+    ``response``, and a response on its own lacks ``client_id`` and ``request``.
     """
     requests = [rows for one in filters if (rows := requests_of(tables, one)) is not None]
     responses = [rows for one in filters if (rows := responses_of(tables, one)) is not None]
@@ -90,8 +90,7 @@ def _answers(responses: DataFrame, asked: DataFrame | None, same: Sequence[str])
         return responses.where(is_later).withColumn(HALF, half)
     found = asked.withColumn("is_found", F.lit(col=True))
     both = responses.join(found, [*same], "left")
-    # If the day of the request does not contain the request for this response, no such request
-    # exists.
+    # If the request for this response is not found on the day of the request, it does not exist.
     return both.where(F.col("is_found") | is_later).withColumn(
         HALF, F.when(F.col("is_found").isNull(), half)
     )
@@ -102,7 +101,7 @@ def joined_halves(
 ) -> DataFrame:
     """Return these columns of the exchanges that span two days, from sums with `HALF`.
 
-    The columns in ``of_request`` are those of the request, and all others those of the response.
+    The columns in ``of_request`` come from the request, and all others from the response.
     """
     halves = sums.where(F.col(HALF).isNotNull())
     names = [name for name in halves.columns if name != HALF]
@@ -122,7 +121,7 @@ def joined_halves(
 
 
 def no_half() -> Column:
-    """Return a null for `HALF`."""
+    """Return a null value for `HALF`."""
     return F.lit(None).cast(spark_schema(pa.schema([(HALF, OF_HALF)]))[HALF].dataType)
 
 

@@ -1,16 +1,16 @@
-"""Daily sums: the part of an answer that later days and later facts do not change.
+"""Daily sums: the part of an answer that neither later days nor later facts change.
 
-An answer that can be added up consists of two functions (`flexwire.answers.asking.answer.DaySums`).
-``part`` reads the rows of some days and returns sums, each for one day. ``total`` adds up the sums
-of all days and returns the answer's rows. The answer itself is ``total(part(tables))``, so the
-result is always computed in the same way. Only `latency` reads all rows at once: if it read the
-rows day by day, it would have to keep so many rows for other days that it would take longer.
-`latency` uses the same two functions.
+An answer that can be computed from daily sums consists of two functions
+(`flexwire.answers.asking.answer.DaySums`). ``part`` reads the rows of some days and returns sums,
+each of which covers one day. ``total`` adds up the sums of all days and returns the answer's rows.
+The answer itself is ``total(part(tables))``, so the result is always computed the same way. Only
+`latency` reads all rows at once: if it read the rows day by day, it would have to keep so many rows
+for other days that it would take longer. `latency` uses the same two functions.
 
-A part depends only on the files of its day. But a later analysis may learn the name of a topic, or
-that a request was answered. A part therefore keeps an id whose name is unknown, and the key of a
-request without a response. ``total`` looks up such ids and keys. The sums of a day therefore remain
-valid as long as the files of that day exist.
+A part depends only on the files of its day. However, a later analysis may learn the name of a
+topic, or learn that a request was answered. A part therefore keeps ids whose name is unknown, and
+the keys of requests without a response. ``total`` looks up such ids and keys. The sums of a day
+therefore remain valid as long as the files of that day exist.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import Task
 
 DAY: Final = "day"
-"""The column that contains the day of a sum."""
+"""The column that contains the day to which a sum applies."""
 DAY_US: Final = 86_400_000_000
 """The number of microseconds in a day."""
 
 
 def day_of_time(time: str = "time") -> Column:
-    """Return the day of a time in UTC; it does not depend on the session's time zone."""
+    """Return the day of a time in UTC, regardless of the session's time zone."""
     return F.date_from_unix_date(F.floor(F.unix_micros(time) / DAY_US).cast("int"))
 
 
 def all_of(parts: Collection[DataFrame]) -> DataFrame:
-    """Return the rows of several sums. There must be at least one sum."""
+    """Return the rows of several sums, of which there must be at least one."""
     return reduce(DataFrame.unionByName, parts)
 
 
@@ -60,20 +60,20 @@ def filled(parts: Collection[DataFrame]) -> DataFrame:
 
 
 def analysis_of(rows: DataFrame) -> Column:
-    """Return the column `ANALYSIS` for a key; it is empty in the tables of a single analysis.
+    """Return the column `ANALYSIS` for a key; it is empty for the tables of a single analysis.
 
-    Those tables lack the column, and in a join, a null equals no other key.
+    Those tables lack the column, and a null in a join does not equal any other key.
     """
     return (F.col(ANALYSIS) if ANALYSIS in rows.columns else F.lit("")).alias(ANALYSIS)
 
 
 def kept_columns(rows: DataFrame, schema: pa.Schema) -> Column:
-    """Return a structure with the columns of a schema, for rows that a part keeps for other days.
+    """Return a struct with the columns of a schema, for rows that a part keeps for other days.
 
     Columns that the rows lack are null.
     """
     columns = {name: F.col(name) for name in rows.columns}
-    # In a join, a null equals no other key.
+    # A null in a join does not equal any other key.
     columns.setdefault(ANALYSIS, F.when(F.col("connection").isNotNull(), ""))
     return F.struct(
         *(
@@ -89,9 +89,9 @@ _TIME: Final = "time"
 def day_task(
     task: Task, columns: Sequence[str], schema: pa.Schema
 ) -> tuple[list[str], Task, pa.Schema]:
-    """Return three values: a task that adds the day to its rows, its columns, and its schema.
+    """Return a task that adds the day to its rows, along with its columns and its schema.
 
-    ``task`` reads ``columns`` and returns ``schema``. The task is called for one day at a time.
+    ``task`` reads ``columns`` and returns ``schema``. ``task`` is called for one day at a time.
     """
     read = [*columns] if _TIME in columns else [*columns, _TIME]
     with_day = schema.append(pa.field(DAY, pa.date32()))

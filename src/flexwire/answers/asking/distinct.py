@@ -1,10 +1,10 @@
-"""Counts of distinct values, from hashes. Merged parts give the same count as all rows together.
+"""Count distinct values by hash; merged parts result in the same count as all rows together.
 
-A sketch is the list of the `MOST` smallest different hashes of some values. Regardless of how the
+A sketch is a list of the `MOST` smallest distinct hashes of some values. Regardless of how the
 values are divided into parts, the parts together contain the same smallest hashes, so the estimate
-does not depend on the division. Up to `MOST` - 1 different values the estimate is exact, unless two
-values have the same 64-bit hash. Beyond that, the largest hash in the sketch shows how densely the
-hashes lie. The standard error is then 1 / sqrt(`MOST` - 2), about 3 %.
+does not depend on how they are divided. Up to `MOST` - 1 distinct values, the estimate is exact,
+unless two values have the same 64-bit hash. Beyond that, the largest hash in the sketch shows how
+densely the hashes are spaced. The standard error is then 1 / sqrt(`MOST` - 2), about 3 %.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def hash_of(value: Column) -> Column:
 
 
 def sketched(rows: DataFrame, by: Sequence[str], sums: Mapping[str, Column]) -> DataFrame:
-    """Group rows by these columns; return their ``sums``, and the sketch of their hashes.
+    """Group rows by these columns, and return each group's ``sums`` and the sketch of its hashes.
 
-    Each of ``sums`` is an aggregate of the column with the same name. Applied to the sums of groups
-    of rows, the aggregate must return the same value as for all rows.
+    Each of the ``sums`` is an aggregate of the column with the same name. Applied to the sums of
+    groups of rows, the aggregate must return the same value as for all rows.
     """
     columns = [column.alias(name) for name, column in sums.items()]
-    # Equal values are first combined into one row, so the smallest hashes are found without a list
-    # of all hashes.
+    # Equal values are first combined into one row, so that the smallest hashes can be found without
+    # a list of all hashes.
     each = rows.groupBy(*by, HASH).agg(*columns)
     place = F.row_number().over(Window.partitionBy(*by).orderBy(F.asc_nulls_last(HASH)))
     few = each.withColumn(HASH, F.when(place <= MOST, F.col(HASH)))
@@ -48,7 +48,7 @@ def sketched(rows: DataFrame, by: Sequence[str], sums: Mapping[str, Column]) -> 
 
 
 def unsketched(rows: DataFrame, sums: Sequence[str]) -> DataFrame:
-    """Return input rows for `sketched` from its results: one row for each hash.
+    """Convert results of `sketched` back into input rows, with one row for each hash.
 
     The first row contains the sums.
     """
@@ -59,7 +59,7 @@ def unsketched(rows: DataFrame, sums: Sequence[str]) -> DataFrame:
 
 
 def estimate(hashes: str) -> Column:
-    """Return approximately how many different values a sketch represents."""
+    """Return approximately how many distinct values a sketch represents."""
     largest = F.array_max(hashes).cast("double")
     share = (largest - F.lit(_LEAST)) / F.lit(-2 * _LEAST)
     count = F.size(hashes).cast("bigint")

@@ -1,8 +1,8 @@
-"""Exact sums of doubles, as strings. They do not depend on how the numbers are ordered or split.
+"""Exact sums of doubles, as strings, regardless of how the numbers are ordered or split.
 
-A sum of doubles is rounded after each addition. The total of daily sums would therefore differ from
-the sum of all rows in its last digits. An exact sum is a fraction ("3/8"), or "nan", "inf" or
-"-inf".
+A sum of doubles is rounded after each addition. The last digits of a total of daily sums would
+therefore differ from those of the sum over all rows. An exact sum is a fraction ("3/8"), or "nan",
+"inf" or "-inf".
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def sum_exactly(numbers: Iterable[float | str | None]) -> str | None:
-    """Return the exact sum of doubles and of exact sums; None if all of them are null.
+    """Return the exact sum of doubles and of exact sums, or None if all of them are null.
 
     >>> sum_exactly([0.1, sum_exactly([0.2, None])]), sum_exactly([None])
     ('10808639105689191/36028797018963968', None)
@@ -32,7 +32,7 @@ def sum_exactly(numbers: Iterable[float | str | None]) -> str | None:
         if isinstance(exact, Fraction):
             whole += exact
         else:
-            # Infinity minus infinity is not a number.
+            # Infinity minus infinity is NaN.
             others += exact
     if not is_any:
         return None
@@ -40,7 +40,7 @@ def sum_exactly(numbers: Iterable[float | str | None]) -> str | None:
 
 
 def divided(total: str | None, count: int | None) -> float | None:
-    """Return an exact sum divided by a count, rounded once; null if the count is 0.
+    """Return an exact sum divided by a count and rounded once, or null if the count is 0.
 
     >>> divided("10808639105689191/36028797018963968", 3)
     0.1

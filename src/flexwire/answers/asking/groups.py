@@ -1,4 +1,4 @@
-"""Events in groups and what they mean: generations in JoinGroup, and epochs in heartbeats."""
+"""The events in groups and what they mean: generations in JoinGroup, and epochs in heartbeats."""
 
 from __future__ import annotations
 
@@ -86,13 +86,13 @@ def response_columns(**columns: Column) -> Column:
 
 
 def members(member_id: Column, reason: Column | None = None) -> Column:
-    """Return an array with the only member of a request."""
+    """Return an array that contains the only member in a request."""
     why = F.lit(None).cast("string") if reason is None else reason
     return F.array(F.struct(member_id.alias("member_id"), why.alias("reason")))
 
 
 def events_of(rows: DataFrame, **columns: Column) -> DataFrame:
-    """Return events made from rows with these columns."""
+    """Return events that are created from rows with these columns."""
     return rows.select(*_typed(_EVENT, columns))
 
 
@@ -118,9 +118,9 @@ EVENTS_OF_DAYS: Final = pa.schema(
 
 
 def events_of_days(tables: AnalysisTables) -> DataFrame | None:
-    """Return the events of each day, and the halves of exchanges that span two days.
+    """Return each day's events, and the halves of exchanges that span two days.
 
-    A row with `HALF` has only the times, ``request`` and ``response`` of an exchange.
+    A row with `HALF` contains only the times, the ``request`` and the ``response`` of an exchange.
     """
     parts = [
         rows.withColumn(DAY, day_of_time("answered"))
@@ -153,7 +153,7 @@ def _of_exchanges(exchanges: DataFrame) -> DataFrame:
     each = exchanges.select("asked", "answered", "request", "response", F.inline("request.members"))
     code, is_join = F.col("response.error_code"), F.col("request.kind") == JOIN_EVENT
     is_good = code == NO_ERROR
-    # Only a member without an id gets this error. When it joins again, its id is new.
+    # Only a member without an id receives this error. When it joins again, it has a new id.
     is_given = (code == MEMBER_ID_REQUIRED) | (is_good & F.col("request.asks_for_id"))
     group_events = events_of(
         each,
@@ -190,14 +190,14 @@ HEARTBEAT: Final = "Heartbeat"
 SYNC: Final = "SyncGroup"
 COMMIT: Final = "OffsetCommit"
 CLASSIC_APIS: Final = (JOIN, LEAVE, HEARTBEAT, SYNC, COMMIT)
-"""The APIs of the classic protocol that show events."""
+"""The APIs of the classic protocol whose messages show events."""
 COMMIT_GENERATION: Final = "generation_id_or_member_epoch"
 
 GROUP: Final = ("group_id", "protocol")
 
 
 def classic_exchanges(tables: AnalysisTables) -> list[ExchangeFilter]:
-    """Return filters for exchanges about generations and their causes, if there is a JoinGroup."""
+    """Return filters for exchanges about generations and their causes, if any JoinGroup exists."""
     if tables.message(f"{JOIN}Request") is None or tables.message(f"{JOIN}Response") is None:
         return []
     return [_joins(), _leaves(), *_told_to_rebalance(tables)]
@@ -225,12 +225,12 @@ def classic_beats(tables: AnalysisTables, *, by_day: bool = False) -> list[DataF
 
 
 def _joins() -> ExchangeFilter:
-    """Return a filter for members that joined a generation, with the facts from their requests."""
+    """Return a filter for members that joined a generation, with facts from their requests."""
     asked_id = F.col("body.member_id")
-    # If any byte of a member's protocols changed, a rebalance begins.
+    # A change of any byte in a member's protocols starts a rebalance.
     subscription = F.xxhash64("body.protocols.name", "body.protocols.metadata")
     is_leader = F.col("body.leader") == F.col("body.member_id")
-    # The type can represent one more than the largest number that a client can send.
+    # This type can represent one more than the largest number that a client can send.
     generation = F.col("body.generation_id").cast("bigint")
     return ExchangeFilter(
         JOIN,
@@ -280,7 +280,7 @@ def _told_to_rebalance(tables: AnalysisTables) -> list[ExchangeFilter]:
 
 
 def _told_on(tables: AnalysisTables) -> list[ExchangeFilter]:
-    """Return the filters of `_told_to_rebalance` for single days."""
+    """Return the filters of `_told_to_rebalance`, for single days."""
     # If the responses of a day contain no error, they are not read. The request filter remains,
     # because the error may arrive on a later day.
     return [
@@ -326,7 +326,7 @@ def _has_partition_error() -> Column:
 
 
 def with_history(events: DataFrame) -> DataFrame:
-    """Add to events the known facts about their member and about the adjacent generations."""
+    """Add the known facts about the member and the adjacent generations to each event."""
     is_join = F.col("kind") == JOIN_EVENT
     of_member = Window.partitionBy(*GROUP, "member_id").orderBy("asked")
     before = of_member.rowsBetween(Window.unboundedPreceding, -1)
@@ -377,7 +377,7 @@ def with_history(events: DataFrame) -> DataFrame:
 
 
 def joined_causes() -> dict[str, Column]:
-    """Return, for each cause, whether a join proves that it caused its generation.
+    """Return for each cause whether a join proves that this cause led to the join's generation.
 
     The causes are new members, and known members that were the first to rejoin without being told
     to.
@@ -395,10 +395,10 @@ def joined_causes() -> dict[str, Column]:
 
 
 def session_expiry() -> Column:
-    """Return when a member's session expired, or null if this is not proven.
+    """Return the time when a member's session expired, or null if this is not proven.
 
-    The proof is that the member is missing in the next generation, did not leave, and sent nothing
-    during its session timeout.
+    The proof is that the member is missing from the next generation, did not leave, and sent
+    nothing for the length of its session timeout.
     """
     gone = F.array_contains(F.array_except("listed", "listed_after"), F.col("member_id"))
     alive = F.greatest(F.unix_micros("answered"), F.unix_micros("beat"))
@@ -413,11 +413,11 @@ PROTOCOLS: Final = {
     "share": "ShareGroupHeartbeat",
     "streams": "StreamsGroupHeartbeat",
 }
-"""The heartbeat API of each protocol. All these APIs have ``group_id`` and ``member_epoch``."""
+"""The heartbeat API of each protocol. All of them have ``group_id`` and ``member_epoch``."""
 
 
 def heartbeat_exchanges(tables: AnalysisTables) -> list[ExchangeFilter]:
-    """Return filters for joining members: they send the epoch 0 and receive another epoch."""
+    """Return filters for joining members, which send epoch 0 and receive another epoch."""
     return [
         one
         for api_name, one in _heartbeat_filters().items()
@@ -447,7 +447,7 @@ def _heartbeat_filters() -> dict[str, ExchangeFilter]:
 def heartbeat_epochs(tables: AnalysisTables, *, by_day: bool = False) -> list[DataFrame]:
     """Return the epochs that members sent, and the members that left (with an epoch below 0).
 
-    The time of an epoch is its first time on each day, or on all days.
+    The time of an epoch is the first time at which it was sent, on each day or on all days.
     """
     return [
         _epochs(requests, protocol, [day_of_time()] if by_day else [])
@@ -464,7 +464,8 @@ def _epochs(requests: DataFrame, protocol: str, days: Sequence[Column]) -> DataF
         F.col("body.member_epoch").alias("epoch"),
         "time",
     )
-    # A member repeats its epoch in many heartbeats. But each time that a member leaves is counted.
+    # A member repeats its epoch in many heartbeats. However, every time that a member leaves is
+    # counted.
     first = (
         named.where("epoch != 0")
         .withColumn("left", F.when(leaves, F.col("time")))

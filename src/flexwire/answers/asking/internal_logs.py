@@ -1,4 +1,4 @@
-"""The internal topics among the logs in an analysis, for answers about their state."""
+"""The internal topics among the logs of an analysis, for answers about their state."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _UNKNOWN: Final = "the state as of offset {} is not known"
 
 @dataclass(frozen=True)
 class InternalLogs:
-    """Opens internal topics among the logs in an analysis, and returns their state.
+    """Opens the internal topics among the logs of an analysis, and returns their state.
 
     The state depends on the whole log, so everything in the directory of one of the ``files`` is
     read. ``batches`` is the table of batches, which describes ordinary topics. All state is from
-    one moment, ``as_of``. At a moment before the end, some values may be unknown. `incomplete`
-    lists the partitions with unknown values.
+    the same moment, ``as_of``. If this moment is before the end, some values may be unknown;
+    `incomplete` lists the partitions with such values.
 
-    Several answers use the same views, so Spark keeps the views in memory until `release` is
+    Because several answers use the same views, Spark keeps the views in memory until `release` is
     called.
     """
 
@@ -101,9 +101,9 @@ class InternalLogs:
     def cluster(self, *, oldest: bool = False) -> ClusterState | None:
         """Return the cluster's state, or None if no log contains its metadata.
 
-        If there are logs of several controllers and brokers, the log whose last record has the
-        highest epoch is used. If two logs have that epoch, the longer log is used. With ``oldest``,
-        the state begins at the oldest known offset, for the history.
+        If there are logs from several controllers and brokers, the one whose last record has the
+        highest epoch is used. If two logs have that epoch, the longer one is used. If ``oldest`` is
+        true, the state begins at the oldest known offset, for use in a history.
         """
         return self._history if oldest else self._cluster
 
@@ -124,7 +124,7 @@ class InternalLogs:
         state = cluster_state(
             self.spark, log.directory, offset=offset, time=self.as_of.time, oldest=oldest
         )
-        # The records contain salts and keys, which must not be in any file that Spark writes.
+        # The records contain salts and keys, which must not appear in any file that Spark writes.
         records = self._views[f"cluster-{oldest}"] = state.records.persist(StorageLevel.MEMORY_ONLY)
         return replace(state, records=records)
 
@@ -139,7 +139,7 @@ class InternalLogs:
         return None if state is None else self._cached("partitions", lambda: partitions(state))
 
     def topic_names(self) -> DataFrame:
-        """Return topic names by ``topic_id``, if the log of the cluster's metadata was given."""
+        """Return topic names by ``topic_id`` if the log of the cluster's metadata was given."""
         try:
             placed = self.partitions()
         except CaptureError:
@@ -160,9 +160,9 @@ class InternalLogs:
         self._views.clear()
 
     def has_all(self, of: InternalTopic) -> bool:
-        """Return whether all partitions of a topic have a log that is complete.
+        """Return whether the logs of all partitions of a topic exist and are complete.
 
-        The cluster's metadata contains the number of partitions.
+        The number of partitions comes from the cluster's metadata.
         """
         log = self.log(of)
         try:
@@ -177,11 +177,11 @@ class InternalLogs:
         return bool(rows) and {row.partition for row in rows} <= there
 
     def newest(self, of: InternalTopic) -> datetime | None:
-        """Return the current time on a broker's clock, for answers about a topic's log.
+        """Return the current time by a broker's clock, for answers about a topic's log.
 
         At the end of the logs, this is the time of the last record in any internal topic. If
-        ``as_of`` is a time, this is that time. If offsets of the topic are given, each partition
-        has its own time, and the latest time is returned.
+        ``as_of`` is a time, that time is returned. If ``as_of`` specifies offsets of the topic,
+        each partition has its own time, and the latest one is returned.
         """
         offsets = self.as_of.of(of)
         there = {partition.partition for partition in self.directories[of.topic].values()}
@@ -208,7 +208,7 @@ class InternalLogs:
 
     @cached_property
     def _newest_before(self) -> dict[tuple[str, int], datetime]:
-        """For each partition: the time of the last record before a given offset."""
+        """The time of the last record before a given offset, for each partition."""
         is_before = F.lit(False)
         for (topic, number), offset in self.as_of.offsets.items():
             is_of = (F.col("topic") == topic) & (F.col("partition") == number)
@@ -224,18 +224,18 @@ class InternalLogs:
     def ends(self, of: InternalTopic) -> DataFrame:
         """Return the end of each partition's log, with the columns of `end_offsets`.
 
-        At an earlier moment the high watermark is null, because no file contains it. The ends are
-        from the moment up to which the log of ``of`` is read. A partition whose end at that moment
-        is unknown has no row. If offsets define the moment, no partition has a row, because the
-        time of the moment is unknown.
+        For an earlier moment, the high watermark is null, because no file contains it. The ends are
+        those at the moment up to which the log of ``of`` is read. A partition whose end at that
+        moment is unknown is omitted. If offsets define the moment, all partitions are omitted,
+        because the time of the moment is unknown.
         """
         if self.as_of.of(of):
             return self.spark.createDataFrame([], ENDS)
         if self.as_of.time is not None:
             return self.spark.createDataFrame(self._ends_at(self.as_of.time), ENDS)
         written = self.batches.groupBy(*_PLACE).agg((F.max("last_offset") + 1).alias("written"))
-        # A log without records still shows the offset at which it continues. If there are several
-        # replicas, only the replica that is read shows this offset.
+        # Even a log without records shows the offset at which it continues. If there are several
+        # replicas, only the one that is read shows this offset.
         logs = [log for log in logs_among(self.files, LogQuery()) if not log.is_tiered]
         watermarks = watermarks_of(logs)
         rows = [
@@ -256,7 +256,8 @@ class InternalLogs:
     def written(self, of: InternalTopic) -> DataFrame | None:
         """Return the batches that begin before the moment up to which the log of ``of`` is read.
 
-        Returns None if offsets define the moment, because its time is then unknown for other logs.
+        Returns None if offsets define the moment, because the corresponding time is unknown for
+        other logs.
         """
         if self.as_of.of(of):
             return None
@@ -270,7 +271,7 @@ class InternalLogs:
         for log in logs_among(self.files, query):
             high = between(log, query).high
             end = end_offset(log.segments[-1]) if high == INT64_MAX else high + 1
-            # The records before the first one of the log were deleted later.
+            # The records before the log's first record were deleted later.
             if end > log.first or not log.first:
                 rows.append((*log.partition, end, *NO_WATERMARK))
         return rows
@@ -282,9 +283,9 @@ def internal_topics(files: Sequence[InputFile]) -> frozenset[str]:
 
 
 def check_moment(as_of: AsOf, files: Sequence[InputFile]) -> None:
-    """Raise an error if a moment is given but no file belongs to the log of an internal topic.
+    """Raise an error if a moment is given but no file belongs to an internal topic's log.
 
-    Raises `CaptureError` for the offset of a partition whose log is missing.
+    Raises `CaptureError` if an offset is given for a partition whose log is missing.
     """
     if as_of == END:
         return
@@ -329,10 +330,10 @@ _KEY: Final = (*_PLACE, "producer_id")
 
 
 def open_transactions_of(logs: InternalLogs, of: InternalTopic) -> DataFrame | None:
-    """Return partitions' open transactions, from the headers of batches (`open_transactions`).
+    """Return the open transactions of partitions, from batch headers (`open_transactions`).
 
     The result describes the moment up to which the log of ``of`` is read. Returns None if it is
-    unknown which offsets in other logs that moment corresponds to.
+    unknown to which offsets in other logs that moment corresponds.
     """
     batches = logs.written(of)
     if batches is None:
@@ -354,14 +355,13 @@ def open_transactions_of(logs: InternalLogs, of: InternalTopic) -> DataFrame | N
 
 
 def with_stable_lag(commits: DataFrame, logs: InternalLogs, of: InternalTopic) -> DataFrame:
-    """Add ``stable_offset`` and ``stable_lag`` to commits, null where they are unknown.
+    """Add ``stable_offset`` and ``stable_lag`` to commits, with null where they are unknown.
 
     ``commits`` has ``topic``, ``partition``, ``offset`` and ``end_offset``, and may have
-    `WATERMARK`. Consumers with ``read_committed`` stop at the last stable offset. The last stable
-    offset is the first offset of an open transaction, or the offset at which all consumers stop if
-    this offset is lower. The lag is 0 for a consumer that is already beyond the last stable offset,
-    for example because it reads uncommitted records. The lag is null for a commit that is beyond
-    the end.
+    `WATERMARK`. Consumers with ``read_committed`` stop at the last stable offset. That is the first
+    offset of an open transaction, or the offset at which all consumers stop if this is lower. The
+    lag is 0 for a consumer that is already beyond the last stable offset, for example because it
+    reads uncommitted records. The lag is null for a commit that is beyond the end.
     """
     open_transactions = open_transactions_of(logs, of)
     if open_transactions is None:

@@ -1,4 +1,4 @@
-"""Labels map patterns of client ids to teams, for answers and the audit."""
+"""Labels map client id patterns to teams, for answers and the audit."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 Labels = Mapping[str, str]
-"""The team for each pattern of client ids, in the order in which patterns are tried."""
+"""The team for each client id pattern, in the order in which the patterns are tried."""
 LABELS_HEADER: Final = ("client_id", "team")
 """The header of a label file."""
 _WORDS: Final = {"*": ".*", "?": "."}
 
 
 def to_labels(labels: Labels | str | Path | None) -> dict[str, str]:
-    """Return labels as a mapping. ``labels`` are a mapping, a file, or None for no labels."""
+    """Return labels as a mapping. ``labels`` is a mapping, a file, or None for no labels."""
     return read_labels(labels) if isinstance(labels, str | Path) else dict(labels or {})
 
 
 def read_labels(path: str | Path) -> dict[str, str]:
     """Read labels from a CSV file with the header ``client_id,team``, and keep their order.
 
-    Raises `ArgumentError`, with the line number, for a file that cannot be read.
+    Raises `ArgumentError`, which states the line number, if the file cannot be read.
     """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")

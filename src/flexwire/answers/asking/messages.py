@@ -1,4 +1,4 @@
-"""The content of messages: exchanges, topics and their records, error codes."""
+"""The content of messages: exchanges, topics and their records, and error codes."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _NO_ID: Final = "A" * 22
 
 
 def known_id(uuid: Column) -> Column:
-    """Return an id, such as a topic's, or null if it is not set."""
+    """Return an id, such as a topic id, or null if it is not set."""
     return F.nullif(uuid, F.lit(_NO_ID))
 
 
 def known_name(topic_id: Column) -> Column:
-    """Return the name of a topic that has the same id in every cluster."""
+    """Return the name of a topic whose id is the same in every cluster."""
     topic_name = F.lit(None).cast("string")
     for known_topic_id, name in KNOWN_TOPICS.items():
         topic_name = F.when(topic_id == known_topic_id, name).otherwise(topic_name)
@@ -60,10 +60,11 @@ def with_topic_names(
 ) -> DataFrame:
     """Fill in ``topic`` from ``topic_id``; if no name is known, the id is kept.
 
-    ``ids`` are the columns of ids, by message. If no id in them is set, no names are looked up.
+    ``ids`` are the columns of ids, by message. If none of these ids is set, no names are looked up.
     """
     rows = rows.withColumn("topic", F.coalesce("topic", known_name(F.col("topic_id"))))
-    # Few names are kept, so checking whether they are needed would take longer than using them.
+    # Only a few names are kept, so checking whether they are needed would take longer than using
+    # them.
     is_any = (
         ids is None
         or tables.told is not None
@@ -80,7 +81,7 @@ def with_topic_names(
 
 @dataclass(frozen=True, slots=True)
 class ExchangeFilter:
-    """The exchanges of an API to read: conditions on their tables, and the columns to return."""
+    """Which exchanges of an API to read: conditions on their tables, and the columns to return."""
 
     api_name: str
     request_column: Column
@@ -92,14 +93,14 @@ class ExchangeFilter:
 def exchanges(tables: AnalysisTables, api_name: str) -> DataFrame | None:
     """Return an API's answered requests with their responses, or None if no request was answered.
 
-    A row has the key of its connection, ``client_id``, the times ``asked`` and ``answered``, and
-    the bodies as ``request`` and ``response``.
+    Each row contains the key of its connection, ``client_id``, the times ``asked`` and
+    ``answered``, and the bodies as ``request`` and ``response``.
     """
     return exchanges_of(tables, [ExchangeFilter(api_name, F.col("body"), F.col("body"))])
 
 
 def exchanges_of(tables: AnalysisTables, filters: Sequence[ExchangeFilter]) -> DataFrame | None:
-    """Return the exchanges of several APIs. All filters must return the same types of columns."""
+    """Return the exchanges of several APIs. All filters must return the same column types."""
     connection, frame = connection_key(tables.frames.columns), frame_key(tables.frames.columns)
     requests, responses, names = [], [], []
     for exchange in filters:
@@ -123,7 +124,7 @@ def exchanges_of(tables: AnalysisTables, filters: Sequence[ExchangeFilter]) -> D
 
 
 def requests_of(tables: AnalysisTables, exchange: ExchangeFilter) -> DataFrame | None:
-    """Return the chosen requests of an API: their connection, correlation id, time and columns."""
+    """Return the selected requests of an API: connection, correlation id, time and columns."""
     table = tables.message(f"{exchange.api_name}Request")
     if table is None:
         return None
@@ -140,7 +141,7 @@ def requests_of(tables: AnalysisTables, exchange: ExchangeFilter) -> DataFrame |
 
 
 def responses_of(tables: AnalysisTables, exchange: ExchangeFilter) -> DataFrame | None:
-    """Return the chosen responses of an API: the key of their frame, and their columns."""
+    """Return the selected responses of an API: frame key and columns."""
     table = tables.message(f"{exchange.api_name}Response")
     if table is None:
         return None
@@ -150,10 +151,10 @@ def responses_of(tables: AnalysisTables, exchange: ExchangeFilter) -> DataFrame 
 
 
 def answered_frames(tables: AnalysisTables, names: Sequence[str]) -> DataFrame:
-    """Return the responses of these APIs whose request is known, with the times of both.
+    """Return these APIs' responses whose request is known, with the times of both messages.
 
-    A row also has the correlation id, which identifies the request: a connection may reuse a
-    correlation id, but not while a request with this id is pending.
+    Each row also contains the correlation id, which identifies the request: a connection may reuse
+    a correlation id, but not while a request with this id is pending.
     """
     is_answer = (F.col("direction") == "response") & F.col("latency_us").isNotNull()
     return tables.frames.where(is_answer & F.col("api_name").isin([*names])).select(
@@ -177,7 +178,7 @@ def carried_topics(tables: AnalysisTables) -> DataFrame | None:
     """Return a row for each frame and each topic whose records the frame carries.
 
     The result is None if no frame can carry records. ``record_bytes`` is the size of the topic's
-    record batches in the frame, including batches that were cut off. Records that a capture does
+    record batches in the frame, including truncated batches. Records that a capture does
     not contain have no row, because their size is unknown. A request log may lack a size, in which
     case ``record_bytes`` is null. ``is_first`` is true in the first row of each frame.
     """
@@ -190,7 +191,7 @@ def carried_topics(tables: AnalysisTables) -> DataFrame | None:
 
 
 def record_bytes_of(message: str, table: DataFrame) -> Column:
-    """Return the bytes of record batches in a message, for all topics in it."""
+    """Return the bytes of the record batches in a message, over all its topics."""
     place = next(error_place for error_place in RECORDS_FIELDS if error_place.message == message)
     sizes = F.transform(f"body.{place.topics}", lambda topic: _topic_bytes(topic, place, table))
     return _total(sizes)
@@ -220,19 +221,19 @@ def _topic_bytes(topic: Column, place: RecordsField, table: DataFrame) -> Column
 
 
 def _lacks_size(topic: Column, place: RecordsField, table: DataFrame) -> Column:
-    """Return whether the size of the records of any partition is null."""
+    """Return whether the size of any partition's records is null."""
     lacking = F.exists(_sizes(topic, place, table), lambda size: size.isNull())
     return F.coalesce(lacking, F.lit(False))
 
 
 def _sizes(topic: Column, place: RecordsField, table: DataFrame) -> Column:
-    """Return the sizes of the records of a topic's partitions, as an array."""
+    """Return the record sizes of a topic's partitions, as an array."""
     partitions = topic[place.partitions]
     kind: Any = table.select(f"body.{place.topics}.{place.partitions}").schema[0].dataType
     sized = place.records + SIZE_SUFFIX
     if sized in kind.elementType.elementType.names:
         return partitions[sized]
-    # The user told `analyze` to keep the bytes themselves.
+    # The user specified that `analyze` keeps the bytes themselves.
     return F.transform(
         partitions[place.records], lambda record_bytes: F.length(record_bytes).cast("bigint")
     )
@@ -320,7 +321,7 @@ class ErrorStructure:
         return F.when(self.value[code] != NO_ERROR, F.array(error).cast(_ERRORS))
 
     def _inside(self, name: str, kind: DataType, value: Column) -> ErrorStructure:
-        """Return the structure with that name, or an element of the array with that name."""
+        """Return the structure with this name, or an element of the array with this name."""
         is_array = isinstance(kind, ArrayType)
         path = (*self.path, name)
         return ErrorStructure(
@@ -348,7 +349,7 @@ class ErrorStructure:
 
 
 def columns_of(table: DataFrame, message: str, others: Sequence[str]) -> StructType:
-    """Return the columns of a message's table that contain errors, and ``others``."""
+    """Return the columns of a message's table that contain errors, plus ``others``."""
     places = error_places(message)
     paths = {path for place in places for path in (place.path, place.topic, place.topic_id) if path}
     body = _only(cast("StructType", table.schema["body"].dataType), paths)
@@ -356,7 +357,7 @@ def columns_of(table: DataFrame, message: str, others: Sequence[str]) -> StructT
 
 
 def _only(kind: StructType, paths: Collection[Path]) -> StructType:
-    """Return the type of a structure with only the fields on these paths."""
+    """Return the type of a structure, limited to the fields on these paths."""
     fields = []
     for field in kind:
         below = [path[1:] for path in paths if path[0] == field.name]
@@ -371,7 +372,7 @@ def _only(kind: StructType, paths: Collection[Path]) -> StructType:
 
 
 def body_of(table: DataFrame, message: str) -> ErrorStructure:
-    """Return the body of a message's table; a null body has no errors."""
+    """Return the body column of a message's table; a null body contains no errors."""
     kind = cast("StructType", table.schema["body"].dataType)
     nothing = F.lit(None).cast("string")
     body = ErrorStructure(F.col("body"), kind, error_places(message), (), "", nothing, nothing)
@@ -396,12 +397,12 @@ def kafka_error_name(code: Column | str) -> Column:
 
 
 def kafka_error_is_retriable(code: Column | str) -> Column:
-    """Return whether a retry may succeed after an error, or null as for `kafka_error_name`."""
+    """Return whether a retry may succeed after an error, or null, as in `kafka_error_name`."""
     return _of_code({number: str(number in RETRIABLE) for number in ERROR_NAMES}, code)
 
 
 def _of_code(values: dict[int, str], code: Column | str) -> Column:
-    """Return a SQL expression for the value of a code; it is null for a code without a value."""
-    # As an SQL string, the expression takes one call to Java instead of hundreds.
+    """Return a SQL expression for the value of a code, which is null for a code without a value."""
+    # As a SQL string, the expression requires one call to Java instead of hundreds.
     pairs = ", ".join(f"{number}, {value}" for number, value in values.items())
     return F.expr(f"map({pairs})")[(F.col(code) if isinstance(code, str) else code).cast("int")]

@@ -1,14 +1,14 @@
-"""Percentiles that depend only on the values, no matter how tasks divide the tables.
+"""Percentiles that depend only on the values, regardless of how tables are split among tasks.
 
 The p-th percentile is the smallest value that at least p percent of the values do not exceed.
 `percentile` is an aggregate and can be combined with other aggregates. Three such aggregates store
 the values three times, and take four times as long as one `percentile_approx` (27 s instead of 6 s
-for 20 million values). `ranked` first counts equal values, and then takes 10 s for any number of
+for 20 million values). `ranked` counts equal values first, and takes 10 s for any number of
 percentiles.
 
 The counts of many days contain many different values. `at_rank_within` therefore finds a percentile
-in parts, each of which contains the counts of one `bucket`. Only the counts in the buckets that
-hold a percentile are sorted.
+in parts, each of which contains the counts of one `bucket`. Only the counts in buckets that contain
+a percentile are sorted.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 EXACT_BELOW: Final = 100_000
-"""Numbers below this limit remain exact. Larger numbers keep only their first five digits, so a
-task has fewer distinct values.
+"""Numbers below this limit remain exact. Larger numbers keep only their first five digits, so that
+a task has fewer distinct values.
 """
 
 _DIGITS: Final = 19  # the digits of the largest bigint
@@ -69,7 +69,7 @@ def percentile(column: str, percent: int) -> Column:
 def ranked(parts: DataFrame, by: Sequence[str], value: str, count: str) -> DataFrame:
     """Return the parts of groups, for `at_rank`.
 
-    Each part counts the rows of one value of a group.
+    Each part counts the rows with one value in a group.
     """
     groups = Window.partitionBy(*by)
     return parts.withColumns(
@@ -81,7 +81,7 @@ def ranked(parts: DataFrame, by: Sequence[str], value: str, count: str) -> DataF
 
 
 def at_rank(value: str, percent: int) -> Column:
-    """Return an aggregate of `ranked` parts: a percentile of the values of a group."""
+    """Return an aggregate of `ranked` parts: a percentile of a group's values."""
     return F.min(F.when(F.col(_UP_TO) * 100 >= F.col(_IN_ALL) * percent, F.col(value)))
 
 
@@ -89,7 +89,7 @@ def at_rank_within(counts: str, value: str, count: str, in_part: str, percent: i
     """Return the percentile of a group, or null if it is not in this `ranked` part of the group.
 
     The part contains the values of a `bucket`: ``counts`` is an array of structs with a ``value``
-    and its ``count``, which add up to ``in_part``. A value may be in the array several times.
+    and its ``count``, which add up to ``in_part``. A value may appear in the array several times.
     """
     before, needed = F.col(_UP_TO) - F.col(in_part), F.col(_IN_ALL) * percent
     is_here = (before * 100 < needed) & (F.col(_UP_TO) * 100 >= needed)

@@ -1,7 +1,7 @@
-"""Choose answers, compute them for an analysis, and turn the rows into a table, CSV and facts.
+"""Choose answers, compute them for an analysis, and convert the rows to a table, CSV and facts.
 
-Spark groups rows, so an answer usually has few rows. If an answer has many rows, the driver
-receives only a limited number of them, and counts the others.
+Spark groups rows, so an answer usually contains few rows. If there are many, the driver receives
+only a limited number of them and counts the others.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ ALL: Final = "all"
 NONE: Final = "none"
 
 MOST_ROWS: Final = 100_000
-"""The maximum number of rows of an answer in its table and its CSV file. The most important rows
+"""The maximum number of an answer's rows in its table and its CSV file. The most important rows
 are kept.
 """
 
 SHOWN_ROWS: Final = 50
-"""The maximum number of rows of an answer in the facts, for the report."""
+"""The maximum number of an answer's rows in the facts, for the report."""
 
 MOST_MOMENTS: Final = 240
-"""The maximum number of points in time in a picture. If there are more points, neighboring ones are
+"""The maximum number of points in time in a picture. If there are more points, adjacent ones are
 added up."""
 
-# The facts contain only the beginning of a longer string or list.
+# If a string or list is longer, the facts contain only its beginning.
 LONGEST_TEXT: Final = 200
 _LONGEST_LIST: Final = 8
 _NAME: Final = re.compile("[a-z][a-z0-9_]*")
@@ -68,10 +68,10 @@ def choose_answers(
 ) -> tuple[Answer, ...]:
     """Return the chosen answers; ``asked`` is "all", "none", or names and answers.
 
-    If answers of ``answers_by_name`` are chosen by name, only these are imported. "all" returns
-    them in the order of the report. A file of ``labels`` is read immediately, for the answers that
-    use labels. Raises `ArgumentError` for an unknown name, for a repeated name, and, with
-    ``needs_taker``, for labels that no answer uses.
+    If answers from ``answers_by_name`` are chosen by name, only these are imported. "all" returns
+    all of them in the order of the report. If ``labels`` is a file, it is read immediately, for the
+    answers that use labels. Raises `ArgumentError` for an unknown name, for a repeated name, and,
+    with ``needs_taker``, for labels that no answer uses.
     """
     if isinstance(asked, str) and asked in {ALL, NONE}:
         selected = [*in_order(answers_by_name)] if asked == ALL else []
@@ -95,7 +95,7 @@ def choose_answers(
 
 
 def are_named(asked: object) -> bool:
-    """Return whether answers were chosen by name. Such answers must not be skipped.
+    """Return whether answers were chosen by name; such answers must not be skipped.
 
     >>> are_named("all"), are_named(None), are_named(["latency"])
     (False, False, True)
@@ -104,7 +104,7 @@ def are_named(asked: object) -> bool:
 
 
 def parse_names(text: str) -> str | list[str]:
-    """Parse the names in a command's option into the form that `choose_answers` accepts.
+    """Parse the names in a command-line option into the form that `choose_answers` accepts.
 
     >>> parse_names("all"), parse_names("latency, errors")
     ('all', ['latency', 'errors'])
@@ -231,7 +231,7 @@ def _add_up_neighbours(summed: dict[int, list[float]]) -> dict[int, list[float]]
 
 
 def _fact_value(value: Any) -> Any:
-    """Return a value for the facts: cut to a limited length, and a time in microseconds."""
+    """Return a value for the facts: truncated to a limited length, with a time in microseconds."""
     if isinstance(value, datetime):
         return microseconds_of(value)
     if isinstance(value, date):
@@ -247,7 +247,7 @@ def _fact_value(value: Any) -> Any:
 
 
 def ask(answer: Answer, tables: AnalysisTables) -> AnswerResult:
-    """Compute one answer; errors of Spark are raised unchanged."""
+    """Compute one answer; errors from Spark are raised unchanged."""
     rows_asked = answer.ask(tables)
     schema = schema_of(answer.columns)
     if rows_asked.columns != schema.names:
@@ -257,7 +257,7 @@ def ask(answer: Answer, tables: AnalysisTables) -> AnswerResult:
         )
     most = max(MOST_ROWS, answer.most_rows)
     if tables.is_small:
-        # Spark compiles each sort, which takes longer than sorting a few rows here.
+        # Spark compiles every sort, which takes longer than sorting a few rows here.
         rows = rows_asked.limit(most + 1).toArrow().cast(schema)
         if len(rows) <= most:
             return AnswerResult(answer, answer.sorted(rows), len(rows))
@@ -272,8 +272,9 @@ def find_unanswerable(
 ) -> dict[str, UnansweredQuestion | None]:
     """Return the answers that cannot be computed because the input lacks the necessary logs.
 
-    If ``are_named``, the result contains a reason for each of these answers. Otherwise the answers
-    are skipped. Answers about several analyses are skipped too, because this is a single analysis.
+    If ``are_named`` is true, the result contains a reason for each of these answers. Otherwise, the
+    answers are skipped. Answers about several analyses are also skipped, because this is a single
+    analysis.
     """
     internal = internal_topics(files)
     unanswerable: dict[str, UnansweredQuestion | None] = {}
@@ -298,7 +299,7 @@ def find_unanswerable(
 def with_internal(
     tables: AnalysisTables, spark: SparkSession, files: Sequence[InputFile], as_of: AsOf = END
 ) -> Iterator[AnalysisTables]:
-    """Yield the tables together with the internal topics among these files of logs."""
+    """Yield the tables together with the internal topics among these log files."""
     if tables.logs is None or not internal_topics(files):
         yield tables
         return

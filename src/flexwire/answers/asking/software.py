@@ -1,10 +1,10 @@
 """The client software of each connection, found in all frames of the connection.
 
-A client sends its software name in one request. After this request, the rows of the connection's
-frames contain the name. The name may therefore appear on any day of the connection, or only in a
-later analysis. For daily sums, a part groups the frames of each connection by their own software.
-The total fills in what other analyses learned, and finds the software of each connection
-(`software_of`).
+A client sends its software name in a single request. After that request, the rows for the
+connection's frames contain the name. The name may therefore appear on any day of the connection, or
+only in a later analysis. For daily sums, a part groups the frames of each connection by the
+software in their own rows. The total fills in what other analyses learned, and determines the
+software of each connection (`software_of`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 SOFTWARE: Final = ("client_software_name", "client_software_version")
-"""The columns of frames with the name and the version of the client's software."""
+"""The columns of frames that contain the name and the version of the client's software."""
 CONNECTION: Final = (ANALYSIS, *CONNECTION_KEY)
 """The columns of sums that identify a connection."""
 
@@ -49,8 +49,8 @@ def with_clients(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
 def software_of(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
     """Return the client software of each connection, by `CONNECTION`.
 
-    ``rows`` have `CONNECTION`, and the `SOFTWARE` in the rows of all frames of each connection. If
-    frames of a connection have different software, the greatest name is used.
+    ``rows`` contain `CONNECTION`, and the `SOFTWARE` from the rows of all frames of each
+    connection. If the frames of a connection name different software, the greatest name is used.
     """
     named = with_clients(rows.select(*CONNECTION, *SOFTWARE).distinct(), tables)
     with_names = named.where(F.col(SOFTWARE[0]).isNotNull())
@@ -61,4 +61,4 @@ def software_of(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
 OF_CONNECTION: Final = pa.schema(
     [(DAY, pa.date32()), *((name, pa.string()) for name in (*CONNECTION, *SOFTWARE))]
 )
-"""The columns of sums that have one row for each day, connection and software named on that day."""
+"""The columns of sums with one row for each day, connection, and software named on that day."""

@@ -1,15 +1,16 @@
 """Throttled responses, and the later requests that waited because of the throttling.
 
-A broker that throttles a client responds immediately, and sends the client a throttle time. The
-broker reads nothing from the connection until that time is over (KIP-219, Kafka 2.0). The response
-therefore has a normal latency. If the client does not wait, its next request waits instead.
+A broker that throttles a client responds immediately, and the response contains a throttle time.
+The broker reads nothing from the connection until that time is over (KIP-219, Kafka 2.0). The
+response therefore has a normal latency. If the client does not wait, its next request has to wait
+instead.
 
-Such a pause may continue after midnight. `throttled_waits` uses all rows together. For daily sums,
-`waits_of_days` computes how long requests waited because of pauses that began on the day of their
-response. `pauses_for_later` returns the pauses that may have delayed requests of later days.
-`with_first_of_day` marks the responses that such a pause may have delayed. `earlier_waits` adds up
-those waits, and `with_earlier_waits` adds them to the responses. This relies on Kafka's guarantee
-that a broker answers the requests of a connection in their order.
+Such a pause may continue after midnight. `throttled_waits` considers all rows together. For daily
+sums, `waits_of_days` computes how long requests waited because of pauses that began on the same day
+as their response. `pauses_for_later` returns the pauses that may have delayed requests on later
+days. `with_first_of_day` marks the responses that such a pause may have delayed. `earlier_waits`
+adds up those waits, and `with_earlier_waits` adds them to the responses. This relies on Kafka's
+guarantee that a broker answers the requests on a connection in order.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 
 
 def throttles(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each throttled response, or None if there certainly are none.
+    """Return a row for each throttled response, or None if there are certainly none.
 
-    A row has the key of its frame, ``api_name``, ``client_id``, ``time``, ``size``, and
+    Each row contains the key of its frame, ``api_name``, ``client_id``, ``time``, ``size``, and a
     ``throttle_us`` above 0.
     """
     tables_of_throttles = [
@@ -67,15 +68,15 @@ def _throttles_of(tables: AnalysisTables, message: str) -> DataFrame | None:
 def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
     """Return a row for each response whose request waited because the client was throttled.
 
-    ``throttled`` are the rows of `throttles`. A row has the key of its frame and these columns:
-    ``throttled_us``, above 0 and at most the latency; ``is_pipelined``, true if the request was
-    sent before the throttled response arrived; and ``cause``, the ``api_name`` and ``client_id`` of
-    that response.
+    ``throttled`` are the rows of `throttles`. Each row contains the key of its frame and these
+    columns: ``throttled_us``, above 0 and at most the latency; ``is_pipelined``, true if the
+    request was sent before the throttled response arrived; and ``cause``, the ``api_name`` and
+    ``client_id`` of that response.
 
-    The wait is the part of the latency in which the broker read nothing from the connection. If a
-    broker responds again before the throttle time is over, it has not stopped reading, so the
+    The wait is the part of the latency during which the broker read nothing from the connection. If
+    a broker responds again before the throttle time is over, it has not stopped reading, so the
     throttle time does not count. (Brokers before 2.0 wait before they respond.) In a request log,
-    the latency begins when the broker has read the request, so it does not include this wait.
+    the latency begins when the broker has read the request, so it excludes this wait.
     """
     columns = tables.frames.columns
     connection = connection_key(columns)
@@ -84,9 +85,9 @@ def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
 
 
 def paused_responses(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
-    """Return the responses of throttled connections, and the lengths of the pauses on each day.
+    """Return the responses on throttled connections, and the lengths of the pauses on each day.
 
-    ``throttled`` are the rows of `throttles`. The result is for `waits_of_days` and
+    ``throttled`` are the rows of `throttles`. The result is used by `waits_of_days` and
     `pauses_for_later`.
     """
     rows = _responses(tables, throttled).withColumn(DAY, day_of_time())
@@ -95,19 +96,19 @@ def paused_responses(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
 
 
 def waits_of_days(rows: DataFrame) -> DataFrame:
-    """Return the rows of `throttled_waits` that follow from the pauses of the same day."""
+    """Return the rows of `throttled_waits` that result from pauses on the same day."""
     return _waits(rows, (*connection_key(rows.columns), DAY), frame_key(rows.columns))
 
 
 def pauses_for_later(rows: DataFrame) -> DataFrame:
-    """Return the pauses of each day that may have delayed a response of a later day.
+    """Return each day's pauses that may have delayed a response on a later day.
 
-    A row has the key of its frame, `DAY`, ``time``, ``api_name``, ``client_id``, ``throttle_us``
-    and ``muted_us``. ``muted_us`` is how long the broker read nothing; it is null if only the next
-    response shows this.
+    Each row contains the key of its frame, `DAY`, ``time``, ``api_name``, ``client_id``,
+    ``throttle_us`` and ``muted_us``. ``muted_us`` is the time during which the broker read nothing;
+    it is null if only the next response shows this.
     """
     by_day = Window.partitionBy(*connection_key(rows.columns), DAY)
-    # A request that is answered later than others was also sent later than those.
+    # A request that is answered later than others was also sent later than they were.
     is_needed = F.col("at") + F.col("muted_us") > F.coalesce("last_asked", F.lit(0))
     pauses = rows.withColumn("last_asked", F.max("asked_us").over(by_day)).where(
         F.col("muted_us").isNull() | ((F.col("muted_us") > 0) & is_needed)
@@ -117,13 +118,13 @@ def pauses_for_later(rows: DataFrame) -> DataFrame:
 
 
 def with_first_of_day(responses: DataFrame) -> DataFrame:
-    """Mark the responses whose requests may have been delayed by a pause of an earlier day.
+    """Mark the responses whose requests may have been delayed by a pause on an earlier day.
 
-    A broker that has responded reads again. Therefore only requests that were sent before the first
-    response of a day can have waited because of a throttled response of an earlier day.
+    Once a broker has responded, it is reading again. Therefore, only requests that were sent before
+    the first response of a day can have waited because of a throttled response on an earlier day.
     ``responses`` are all responses, with the key of their frame, `DAY`, ``time``, ``asked`` and
-    ``is_captured``. The added columns are ``is_affected``, ``is_first``, and ``place``, the
-    ``frame_index`` of that first response.
+    ``is_captured``. The added columns are ``is_affected``, ``is_first``, and ``place``, which is
+    the ``frame_index`` of that first response.
     """
     by_day = [*connection_key(responses.columns), DAY]
     of_days = responses.where("is_captured").groupBy(*by_day)
@@ -144,12 +145,12 @@ def with_first_of_day(responses: DataFrame) -> DataFrame:
 
 
 def with_earlier_waits(kept: DataFrame) -> DataFrame:
-    """Return the responses among kept rows, with the delay that earlier pauses caused.
+    """Return the responses among the kept rows, with the delay that earlier pauses caused.
 
     ``kept`` are rows for `earlier_waits`, without requests. The waits of a response's own day are
     in its ``throttled_us`` (null without a wait), ``is_pipelined`` and ``cause``, if the rows have
-    these columns. In the result, ``throttled_us`` is the sum of both waits. The other columns are
-    those of the last pause, which is on the response's own day if the request also waited on that
+    these columns. In the result, ``throttled_us`` is the sum of both waits. The other columns
+    describe the last pause, which is on the response's own day if the request also waited on that
     day.
     """
     key = (*connection_key(kept.columns), "frame_index")
@@ -173,15 +174,15 @@ def with_earlier_waits(kept: DataFrame) -> DataFrame:
 
 
 def earlier_waits(rows: DataFrame, connection: Sequence[str]) -> DataFrame:
-    """Return how long responses were delayed by pauses of earlier days.
+    """Return how long responses were delayed by pauses on earlier days.
 
     ``rows`` are pauses from `pauses_for_later`, and responses without ``throttle_us``. These rows
-    have ``connection``, ``frame_index``, ``time``, ``asked``, ``api_name``, ``client_id`` and
+    contain ``connection``, ``frame_index``, ``time``, ``asked``, ``api_name``, ``client_id`` and
     ``place``. For a response, ``place`` is the ``frame_index`` of the first response of the
     connection on that day. For a pause, it is the pause's own ``frame_index``. The first response
     is one of the rows, with or without ``asked``.
 
-    The result has ``connection`` and ``frame_index``, and the other columns of `throttled_waits`.
+    The result contains ``connection``, ``frame_index``, and the other columns of `throttled_waits`.
     """
     paused = rows.where("throttle_us is not null").select(*connection).distinct()
     some = rows.join(paused, [*connection], "left_semi").withColumns(
@@ -191,7 +192,7 @@ def earlier_waits(rows: DataFrame, connection: Sequence[str]) -> DataFrame:
 
 
 def _responses(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
-    """Return the responses on connections with a throttled response."""
+    """Return the responses on connections that carried a throttled response."""
     frames = tables.frames
     key, connection = frame_key(frames.columns), connection_key(frames.columns)
     captured = throttled.where("size is not null")
@@ -219,7 +220,7 @@ def _in_order(by: Sequence[str]) -> WindowSpec:
 def _with_pauses(
     rows: DataFrame, by: Sequence[str], known_until: Column | None = None
 ) -> DataFrame:
-    """Fill in ``muted_us``, the time for which the broker read nothing after a response.
+    """Fill in ``muted_us``, the time during which the broker read nothing after a response.
 
     ``muted_us`` is null for the last response if the pause continues after ``known_until``.
     """
@@ -235,7 +236,7 @@ def _with_pauses(
 
 
 def _waits(rows: DataFrame, by: Sequence[str], key: Sequence[str]) -> DataFrame:
-    """Return, for each response, how long earlier pauses delayed its request."""
+    """Return how long earlier pauses delayed the request of each response."""
     in_order = _in_order(by)
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
     cause = F.when(F.col("muted_us") > 0, F.struct("at", "api_name", "client_id"))
@@ -259,8 +260,8 @@ def _waits(rows: DataFrame, by: Sequence[str], key: Sequence[str]) -> DataFrame:
     until = until.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     last = F.last("pause", ignorenulls=True).over(until)
     both = both.withColumn("last", last).where("is_asked")
-    # How long the broker read nothing before the request was sent, and before the request was
-    # answered.
+    # The time during which the broker read nothing before the request was sent, and before the
+    # request was answered.
     of_last = F.least(F.col("moment") - F.col("last.at"), F.col("last.muted_us"))
     earlier = F.coalesce(F.col("last.muted_before") + of_last, F.lit(0))
     waited = both.withColumn("throttled_us", F.col("muted_before") - earlier)

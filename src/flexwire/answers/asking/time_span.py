@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 _DAY: Final = timedelta(days=1)
 TimeOrText = datetime | str
-"""A time with a zone, or a string in ISO 8601, which is read as UTC if it has no zone."""
+"""A time with a time zone, or an ISO 8601 string, which is read as UTC if it has no time zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """The time from ``since`` (included) to ``until`` (excluded); None means no limit."""
+    """The time from ``since`` (inclusive) to ``until`` (exclusive); None means no limit."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -43,7 +43,7 @@ class TimeSpan:
         return self._where(rows, "time", "time")
 
     def seen(self, connections: DataFrame) -> DataFrame:
-        """Return the connections with segments that may be in the span."""
+        """Return the connections whose segments may be in the span."""
         return self._where(connections, "last_time", "first_time")
 
     def _where(self, rows: DataFrame, late: str, early: str) -> DataFrame:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def told_names(tables: AnalysisTables) -> DataFrame | None:
-    """Return each ``topic_id`` with its name ``told``, from all times; None if there are no names.
+    """Return each ``topic_id`` with its name ``told``, from all times, or None without names.
 
-    If an id has two names, the last one in sort order is used.
+    If an id has two names, the one that sorts last is used.
     """
     if tables.told is not None:
         return tables.told()
@@ -30,7 +30,7 @@ def told_names(tables: AnalysisTables) -> DataFrame | None:
 
 
 def with_learned_names(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Fill in names of topics from other analyses, if the rows lack them."""
+    """Fill in topic names from other analyses where the rows lack them."""
     return rows if tables.learned is None else with_names(rows, tables.learned)
 
 
@@ -43,7 +43,7 @@ def with_names(rows: DataFrame, names: DataFrame) -> DataFrame:
 
 
 def _pairs(table: DataFrame) -> DataFrame:
-    """Return, for each day, the pairs of an id and a name in responses."""
+    """Return the pairs of an id and a name in responses, for each day."""
     # This makes Spark read only these two columns of the topics, without their partitions.
     pairs = F.arrays_zip("body.topics.topic_id", "body.topics.name")
     # Brokers repeat the same names in many responses.
@@ -58,7 +58,7 @@ def _part(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _total(pairs: DataFrame, _tables: AnalysisTables) -> DataFrame:
-    # Spark sorts rows to find the greatest string, so there should be few rows.
+    # Spark sorts the rows to find the greatest string, so there should be only a few of them.
     different = pairs.select("topic_id", "name").distinct()
     return different.groupBy("topic_id").agg(F.max("name").alias("told"))
 

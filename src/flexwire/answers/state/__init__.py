@@ -1,6 +1,6 @@
 """The state of coordinators and controllers, computed from the records in internal topics.
 
-The modules of this package read the records that coordinators and controllers wrote.
+The modules in this package read the records that coordinators and controllers wrote.
 
 `internal_records` decodes the records of an internal topic. Each view is a function of these
 records, written with plain DataFrame operations. A view returns a row for each object that existed

@@ -51,12 +51,12 @@ ENDPOINTS: Final = pa.list_(
 FEATURES: Final = pa.list_(
     pa.struct({"name": pa.string(), "least": pa.int16(), "most": pa.int16()})
 )
-# Enumerations from Kafka's Java code that no spec contains.
+# Enumerations that exist only in Kafka's Java code, and in no spec.
 SECURITY_PROTOCOLS: Final = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
 ORDER: Final = ("in_log", "offset")
-"""The order of a state's records: records of the snapshot first, then those of the log."""
+"""The order of a state's records: first those in the snapshot, then those in the log."""
 RECORD: Final = (*ORDER, "timestamp", "is_committed")
-"""The columns that all records have in common."""
+"""The columns that all records share."""
 CHANGE_COLUMNS: Final = (
     Column(
         "changed_offset",
@@ -77,7 +77,7 @@ CHANGE_COLUMNS: Final = (
 
 
 def changed() -> list[SparkColumn]:
-    """Return the columns `CHANGE_COLUMNS`, computed from the columns of a record."""
+    """Return the columns `CHANGE_COLUMNS`, which are computed from the columns of a record."""
     return [
         F.when(F.col("in_log"), F.col("offset")).alias("changed_offset"),
         F.when(F.col("in_log"), F.col("timestamp")).alias("changed_time"),
@@ -94,9 +94,9 @@ def latest(rows: DataFrame, *keys: str) -> DataFrame:
 
 
 def folded(rows: DataFrame, keys: Sequence[str], begins: str, fields: Sequence[str]) -> DataFrame:
-    """Fill nulls in ``fields`` from earlier rows, so each row has a complete state.
+    """Fill nulls in ``fields`` from earlier rows, so that each row contains a complete state.
 
-    Where ``begins`` is true, all fields start again, and ``life`` counts these starts. Rows before
+    Where ``begins`` is true, all fields start afresh; ``life`` counts these starts. Rows before
     the first start are left out.
     """
     ordered = Window.partitionBy(*keys).orderBy(*ORDER)
@@ -130,8 +130,8 @@ def endpoints(columns: SparkColumn) -> SparkColumn:
 
 
 def supported(columns: SparkColumn) -> SparkColumn:
-    """Return the features that a broker or controller supports by name, as the type `FEATURES`."""
-    # A snapshot and the log list the features in different orders.
+    """Return the features that a broker or controller supports, by name, as the type `FEATURES`."""
+    # The snapshot and the log list the features in different orders.
     feature_structs = F.transform(
         columns,
         lambda feature: F.struct(
@@ -154,18 +154,18 @@ class ClusterState:
     """The records from which the views of a state are computed.
 
     Attributes:
-        records: the records of ``snapshot``, and the records of the log after it. ``in_log`` is
-            false for the records of ``snapshot``. ``is_committed`` is another column. Records of
-            transactions that were aborted or had not ended are missing.
+        records: the records in ``snapshot``, followed by the records in the log after it.
+            ``in_log`` is false for the records in ``snapshot``. ``is_committed`` is another column.
+            Records of transactions that were aborted or had not ended are missing.
         unended: the records of a transaction that had not ended.
         quorum: the control records about the quorum: `cluster_source.QUORUM` with ``in_log``,
             ``is_committed``, and ``at``, by which the records are ordered. Records in the log from
-            before the snapshot are included, with ``is_older``.
+            before the snapshot are included and marked with ``is_older``.
         offset: the state is computed from all records before this offset.
         start: the offset of the snapshot, or the offset at which the log begins.
         snapshot: the name of the snapshot, or None if the state is computed from the log alone.
         committed_to: all records below this offset are known to be committed.
-        clears_elr: whether a record empties the ELR of partitions that the record does not name.
+        clears_elr: whether a record clears the ELR of partitions that the record does not name.
     """
 
     records: DataFrame
@@ -208,14 +208,14 @@ class ClusterState:
 
 
 def metadata_records(spark: SparkSession, log_dir: str | Path) -> DataFrame:
-    """Return the records of the log of ``__cluster_metadata`` and of its snapshots, not decoded.
+    """Return the undecoded records in the log of ``__cluster_metadata`` and in its snapshots.
 
     ``log_dir`` is ``__cluster_metadata-0``, or a directory above it, by path or URL. The columns
-    are those of Spark's Kafka source, and ``partition_leader_epoch``. Records of a snapshot also
+    are those of Spark's Kafka source, plus ``partition_leader_epoch``. Records of a snapshot also
     contain the offset and the epoch in the snapshot's name, as ``snapshot_offset`` and
     ``snapshot_epoch``. The ``offset`` of these records begins at 0. Values contain configurations,
-    and the salts and keys of SCRAM. Control records are left out. Files and bytes that a broker
-    would remove at its start are left out too (``.deleted``, ``.part``, a torn end).
+    and SCRAM salts and keys. Control records are left out, and so are files and bytes that a broker
+    would remove at startup (``.deleted``, ``.part``, a torn end).
     """
     log_extent = extent(spark, log_dir)
     names = [snapshot.name for snapshot in log_extent.covered.snapshots]
@@ -236,21 +236,22 @@ def cluster_state(
     committed_to: int | None = None,
     oldest: bool = False,
 ) -> ClusterState:
-    """Read the records that make up the state of a cluster, for the views.
+    """Read the records that make up a cluster's state, for use in the views.
 
     Args:
         spark: a session, classic or of Spark Connect.
         log_dir: as in `metadata_records`.
         offset: the offset before which records count, as in a snapshot. Default: the log's end.
-        time: an alternative to ``offset``: records count before the first record whose timestamp
-            is later than this time. The time needs a time zone.
+        time: an alternative to ``offset``: records count if they precede the first record whose
+            timestamp is later than this time. The time must include a time zone.
         committed_to: the high watermark, if it is known (from ``kafka-metadata-quorum``; no file
             contains it). Records at or after this offset are marked. Without it, only records in a
             snapshot are known to be committed, or all records if the quorum has one voter.
         oldest: begin with the oldest snapshot or record from which the state can be computed, for
             views of history. Default: the newest.
 
-    Raises `CaptureError`, with the first offset at which the state is known, and `ArgumentError`.
+    Raises `CaptureError`, which states the first offset at which the state is known, and
+    `ArgumentError`.
     """
     at = None if offset is None else to_int(offset, "offset", least=0)
     watermark = None if committed_to is None else to_int(committed_to, "committed_to", least=0)
@@ -301,7 +302,7 @@ def _marked(rows: DataFrame, proven: int, committed_offset: int | None) -> DataF
 
 
 def _in_order(quorum: DataFrame, start: int) -> DataFrame:
-    """Add ``at`` to control records, which places a snapshot's records before its offset."""
+    """Add ``at``, which places a snapshot's records before its offset, to control records."""
     at = F.struct(F.coalesce("snapshot_offset", "offset"), "in_log", "offset")
     is_older = F.col("in_log") & (F.col("offset") < start)
     quorum = quorum.withColumns({"at": at, "is_older": is_older})
@@ -314,9 +315,9 @@ def _committed(proven: int, committed_offset: int | None) -> SparkColumn:
 
 
 def _marks(records: DataFrame) -> list[tuple[str, int]]:
-    """Return the few records that determine whether other records count, in order.
+    """Return, in order, the few records that determine whether other records count.
 
-    Spark needs one small job for this.
+    This requires one small Spark job.
     """
     names = {record_type(type_name): type_name for type_name in (BEGIN, END, ABORT, CLEAR)}
     rows = records.where("in_log").select(_type().alias("type"), "offset")
@@ -325,7 +326,7 @@ def _marks(records: DataFrame) -> list[tuple[str, int]]:
 
 
 def transactions(marks: Sequence[tuple[str, int]]) -> tuple[list[Between], list[Between]]:
-    """Return the offset ranges of aborted transactions, and of transactions without an end."""
+    """Return the offset ranges of aborted transactions and of transactions without an end."""
     aborted: list[Between] = []
     unended: list[Between] = []
     for (mark, at), following in zip_longest(marks, marks[1:]):
@@ -358,13 +359,13 @@ def record_type(message: str) -> int:
 
 
 def _type() -> SparkColumn:
-    """Return the type of a record, which is its second byte because all types are below 128."""
+    """Return the type of a record: its second byte, because all types are below 128."""
     second = F.conv(F.hex(F.substring("value", 2, 1)), 16, 10).cast("int")
     return F.when(F.hex(F.substring("value", 1, 1)) == "01", second)
 
 
 def _of_types(records: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Leave out records of other types before Spark sends the rows to Python."""
+    """Omit records of other types before Spark sends the rows to Python."""
     return records.where(_type().isin([record_type(name) for name in names]))
 
 
@@ -389,7 +390,7 @@ COLUMNS: Final = (
 
 
 def producer_ids(state: ClusterState) -> DataFrame:
-    """Return one row with the next producer ids, or no row if no producer ids were assigned."""
+    """Return one row with the next producer ids, or no row if none have been assigned."""
     last = latest(state.typed(READS).withColumn("cluster", F.lit(0)), "cluster")
     ids = (f"nullif({BLOCK}.broker_id, -1)", f"nullif({BLOCK}.broker_epoch, -1)")
     return last.selectExpr(

@@ -51,7 +51,7 @@ READS: Final = {
     CHANGE: _BOTH,
     CLEAR: ("topic_name",),
 }
-# The fields for which null in a change record means no change.
+# The fields for which null in a change record means that there is no change.
 _SAME_LEADER, _SAME_STATE, _NO_LEADER = -2, -1, -1
 _INTS: Final = pa.list_(pa.int32())
 COLUMNS: Final = (

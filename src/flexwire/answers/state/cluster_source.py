@@ -1,7 +1,7 @@
 """Read the log of a cluster's metadata in Spark: its extent, its records, and its snapshots.
 
 With Spark Connect, a Python data source reads the log, so paths refer to the machine on which that
-source runs. Otherwise this machine plans the reading, and Spark does not have to start processes
+source runs. Otherwise, this machine plans the reading, and Spark does not have to start processes
 for a data source.
 """
 
@@ -58,7 +58,7 @@ LOG_COLUMNS: Final = {
 RECORDS: Final = pa.schema(
     [*LOG_COLUMNS.items(), ("snapshot_offset", pa.int64()), ("snapshot_epoch", pa.int32())]
 )
-"""A record of the log or of a snapshot. Only records of a snapshot have a snapshot offset and
+"""A record from the log or from a snapshot. Only records from a snapshot have a snapshot offset and
 epoch.
 """
 _VOTER: Final = pa.struct(
@@ -95,7 +95,7 @@ class LogPart:
 
     @classmethod
     def of_snapshot(cls, directory: str, name: SnapshotName, source: InputFile) -> LogPart:
-        """Return the records of a snapshot. Its file has the layout of a segment."""
+        """Return the records of a snapshot, whose file has the same layout as a segment."""
         return cls(
             LogPiece(METADATA_PARTITION, directory, source, 0, source.size, is_end=False), name
         )
@@ -175,7 +175,7 @@ _EXTENT: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class MetadataExtent:
-    """The content of a directory with the log of a cluster's metadata."""
+    """The contents of a directory that contains the log of a cluster's metadata."""
 
     directory: str
     has_log: bool
@@ -183,9 +183,9 @@ class MetadataExtent:
 
 
 def extent(spark: SparkSession, path: str | Path, time: int | None = None) -> MetadataExtent:
-    """Return the content of a directory.
+    """Return the contents of a directory.
 
-    With ``time`` (in ms), also return where later records begin. Raises `CaptureError` and
+    If ``time`` (in ms) is given, also return where later records begin. Raises `CaptureError` and
     `StorageError`. With Spark Connect, the errors are Spark's own.
     """
     if is_connect(spark):
@@ -237,7 +237,7 @@ def snapshot_records(
 def quorum_rows(
     spark: SparkSession, directory: str, base: StateBase, start: int | None
 ) -> DataFrame:
-    """Return the facts about the quorum in control records, as `QUORUM`.
+    """Return facts about the quorum from control records, as `QUORUM`.
 
     The records are those of the snapshot, and those of the log from ``start`` to its end. If
     ``start`` is None, the log is not read.
@@ -256,9 +256,9 @@ def quorum_rows(
 def _in_tasks(
     spark: SparkSession, tasks: Sequence[Sequence[LogPart | QuorumPart]], schema: pa.Schema
 ) -> DataFrame:
-    """Read parts in Spark tasks. Each task gets a list of parts."""
+    """Read parts in Spark tasks, each of which gets a list of parts."""
     rows = spark.createDataFrame([(pickle.dumps(parts),) for parts in tasks], "parts binary")
-    # Usually there is only one task, which needs no shuffle.
+    # Usually, there is only one task, which requires no shuffle.
     spread = rows.coalesce(1) if len(tasks) <= 1 else rows.repartition(len(tasks))
     return map_in_arrow(spread, partial(_task, schema), schema)
 
@@ -306,7 +306,7 @@ def _extent_rows(path: str, time: int | None) -> list[tuple[Any, ...]]:
 
 
 def run_row(run: OffsetRun) -> tuple[int, int, int | None, int | None]:
-    """Return the columns for a run of offsets."""
+    """Return the columns that describe a run of offsets."""
     return run.start, run.end, run.voters, run.later
 
 
@@ -378,6 +378,6 @@ class _PartsReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         begin_task()
-        # If there is nothing to read, Spark adds its own kind of partition.
+        # If there is nothing to read, Spark adds a partition of its own kind.
         if isinstance(partition, _MetadataPartition) and partition.part is not None:
             yield from partition.part.read()

@@ -1,4 +1,4 @@
-"""The commits of groups, the lag of groups, and topics without commits."""
+"""The commits and the lag of groups, and topics without commits."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-# Kafka treats the second name like the first. Clients from the time of Kafka 0.8 used the second
-# name.
+# Kafka treats the second name, which clients from the time of Kafka 0.8 used, like the first.
 RECORDS: Final = ("OffsetCommit", "LegacyOffsetCommit")
 KEY: Final = ("group", "topic", "partition")
 _KEYS: Final = ("key", "legacy_key")
@@ -50,7 +49,7 @@ def last_commits(log: InternalLog) -> DataFrame:
     commit that was written last wins, even if its marker precedes another marker. A tombstone
     removes every commit of its key that was written before it, even if the transaction ends later
     (Kafka's `OffsetMetadataManager`, KAFKA-14505). Coordinators before 4.0 kept such a commit when
-    they loaded the log, and usually dropped it while they ran. In this case ``is_known`` is false.
+    they loaded the log, and usually dropped it while they ran. In this case, ``is_known`` is false.
     """
     plain = _commits(log).withColumns({"outcome": F.lit(None).cast("string"), "end": F.col("at")})
     events = plain
@@ -95,7 +94,7 @@ def last_commits(log: InternalLog) -> DataFrame:
 
 
 def _without_deleted(commits: DataFrame, log: InternalLog) -> DataFrame:
-    """Leave out deleted commits, and mark commits that are uncertain."""
+    """Omit deleted commits, and mark uncertain ones."""
     deleted = F.col("deleted")
     is_left = F.col("last.is_tombstone")
     commit = F.when(~is_left, F.col("last.commit"))
@@ -243,15 +242,15 @@ def _with_outcome(log: InternalLog) -> DataFrame:
 
 
 WATERMARK: Final = ("high_watermark", "is_watermark_exact")
-"""The columns of a partition's end that describe which offsets consumers can read."""
+"""The columns of a partition's end that state which offsets consumers can read."""
 
 
 def lag(commits: DataFrame, ends: DataFrame) -> DataFrame:
     """Return the rows of `last_commits` with ``end_offset`` and ``lag``, or null if unknown.
 
-    ``ends`` has ``topic``, ``partition`` and ``end_offset``, as `end_offsets` returns them. If
-    ``ends`` also has `WATERMARK`, the lag ends at the high watermark, as in
-    `kafka-consumer-groups`, and these columns are in the result. If a high watermark may be
+    ``ends`` contains ``topic``, ``partition`` and ``end_offset``, as returned by `end_offsets`. If
+    ``ends`` also contains `WATERMARK`, the lag is measured up to the high watermark, as in
+    `kafka-consumer-groups`, and the result includes these columns. If a high watermark may be
     outdated, it counts as at least the committed offset, because no consumer reads beyond the real
     high watermark.
 
@@ -276,7 +275,7 @@ def readable_end(read: Column) -> Column:
 
 
 def unused_groups(groups: DataFrame, commits: DataFrame, since: datetime) -> DataFrame:
-    """Return the groups without members that have committed nothing since a time.
+    """Return the groups without members that have committed nothing since a given time.
 
     Columns: ``group``, ``type``, ``last_commit_time``, and ``partitions``, which is the number of
     partitions with a commit. ``groups`` and ``commits`` are the results of `groups` and
@@ -299,14 +298,14 @@ def unused_groups(groups: DataFrame, commits: DataFrame, since: datetime) -> Dat
 
 
 def unused_topics(topics: DataFrame, commits: DataFrame, since: datetime) -> DataFrame:
-    """Return the topics for which no group has committed anything since a time.
+    """Return the topics for which no group has committed anything since a given time.
 
-    ``topics`` has a column ``topic`` and may have others, which are kept. ``commits`` is the result
+    ``topics`` has a column ``topic``, and any other columns are kept. ``commits`` is the result
     of `last_commits`. New columns: ``groups`` (the number of groups with any commit) and
-    ``last_commit_time``. A consumer that commits no offsets is not seen. One example is Spark,
-    which stores its offsets itself. A member that has not committed yet is not seen either. The
-    answer ``unused_topics`` also uses members and fetches, and marks topics that some software
-    reads without commits.
+    ``last_commit_time``. A consumer that does not commit offsets is not seen; one example is Spark,
+    which stores its offsets itself. Neither is a member that has not committed yet. The answer
+    ``unused_topics`` also considers members and fetches, and marks topics that some software reads
+    without commits.
     """
     is_pending = F.coalesce(F.size("pending") > 0, F.lit(True))
     used = commits.groupBy("topic").agg(

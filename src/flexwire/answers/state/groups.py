@@ -1,4 +1,4 @@
-"""Groups and their members, according to coordinators: `groups` and `group_members`."""
+"""Groups and their members, according to their coordinators: `groups` and `group_members`."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ OPENED: Final = {
 
 
 def open_consumer_protocol(rows: DataFrame) -> DataFrame:
-    """Replace the bytes in ``subscription`` and ``assignment`` by the fields of `OPENED`.
+    """Replace the bytes in ``subscription`` and ``assignment`` with the fields of `OPENED`.
 
-    A client may send any bytes here. Bytes that are not such a message become null.
+    A client may send any bytes here; those that are not such a message become null.
     """
     opened = pa.schema(
         {name: message_type(of).field(field).type for name, (of, field) in OPENED.items()}
@@ -58,7 +58,7 @@ def _task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class GroupRecords(NamedTuple):
-    """The records for a type of group: of the group, of a member, and of its assignment."""
+    """The records for a type of group: those of the group, of a member, and of its assignment."""
 
     group: str
     member: str
@@ -140,9 +140,9 @@ def groups(log: InternalLog) -> DataFrame:
     ``log_partition`` of its records; ``is_known``: false if compaction removed a record that may
     have existed. Deleted groups are left out.
 
-    A group id belongs to one group at a time, as in the coordinator of 4.x. A record of a classic
-    group, or its tombstone, replaces a group of any type with the same id. The coordinator of 3.x
-    reads no other type of group.
+    A group id belongs to only one group at a time, as in the coordinator of 4.x. A record of a
+    classic group, or its tombstone, replaces a group of any type with the same id. The coordinator
+    of 3.x reads no other type of group.
     """
     described = _by_group(_last(log, _OF_GROUPS))
     # A record of a member also creates the group, before a record with the group's epoch exists.
@@ -212,7 +212,7 @@ def group_members(log: InternalLog) -> DataFrame:
     groups of streams (active tasks); ``member_epoch``: the generation in classic groups, null if no
     record has the assignment; ``rebalance_timeout_ms``, ``session_timeout_ms``; ``is_known``: false
     if compaction removed some of its records, or the record that would show whether it exists. A
-    classic group about which nothing is known has one row, with a null ``member_id``.
+    classic group about which nothing is known has a single row, whose ``member_id`` is null.
 
     For a member of a classic group, the subscription and the assignment are known if the member is
     a consumer that writes them in Kafka's format. The ``topics`` of a member of a streams group are
@@ -261,14 +261,14 @@ def _classic_members(last: DataFrame) -> DataFrame:
 
 
 def _timeout() -> Column:
-    """Return a classic member's rebalance timeout if it is set, or else its session timeout."""
+    """Return a classic member's rebalance timeout if one is set, or else its session timeout."""
     timeout = F.col("m.rebalance_timeout")
     return F.coalesce(F.when(timeout >= 0, timeout), "m.session_timeout")
 
 
 def _members(last: DataFrame) -> DataFrame:
     is_known, is_member = F.col("is_known"), F.col("member_id").isNotNull()
-    # Only the group's own record lists the members of a classic group.
+    # The members of a classic group are listed only in the group's own record.
     is_group = (F.col("type") == CLASSIC_TYPE) & F.col("group_value").isNull()
     rows = last.where(
         (is_member & F.col("member").isNotNull()) | (is_member | is_group) & ~is_known
@@ -318,7 +318,7 @@ def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
 
 
 def _one_of_an_id(last: DataFrame) -> DataFrame:
-    """Drop groups that were replaced by a later group with the same id (`GroupMetadataManager`)."""
+    """Drop groups that a later group with the same id replaced (`GroupMetadataManager`)."""
     of_id = Window.partitionBy("group")
     is_classic, value = F.col("type") == CLASSIC_TYPE, F.col("group_value")
     is_gone = F.col(f"group_value_{HIDES}") & F.col("group_value_at").isNull()
@@ -333,7 +333,7 @@ def _one_of_an_id(last: DataFrame) -> DataFrame:
             "consumers_hide": F.bool_or(of_consumers & may_hide).over(of_id),
         }
     )
-    # Kafka treats such a group like a group that only commits.
+    # Kafka treats such a group as a group that only commits.
     is_simple = (F.coalesce(F.length(value["protocol_type"]), F.lit(0)) == 0) & (
         F.size(value["members"]) == 0
     )
@@ -353,12 +353,12 @@ def _one_of_an_id(last: DataFrame) -> DataFrame:
 
 
 def _rows(log: InternalLog, fields: Sequence[str]) -> DataFrame:
-    """Return every record with its group and member, and with the requested fields."""
+    """Return every record with its group, its member, and the requested fields."""
     named_fields = fields_there(InternalTopic.CONSUMER_OFFSETS, RECORDS, fields)
     typed = log.typed(named_fields, ("message", "is_tombstone"), only_last=True)
 
     def of(records: Sequence[str], side: str, name: str, kind: str) -> Column:
-        """Return a field that only some of these records have."""
+        """Return a field that exists only in some of these records."""
         there = [
             F.col(f"{record}.{side}.{name}")
             for record in records

@@ -1,4 +1,4 @@
-"""Share groups: the records that each member acquired, earlier deliveries, and acknowledgements."""
+"""Share groups: what each member acquired, its earlier deliveries, and acknowledgements."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
     spread over the whole connection. If ``whole`` is true, all frames are measured. To estimate a
     size, the bytes as sent are multiplied by the size ratio of the measured messages.
     ``margin_bytes`` assumes that measured messages are independent. The margin is too small if
-    successive messages are similar. Some messages are not included: messages that could not be
+    neighboring messages are similar. Some messages are not included: messages that could not be
     decoded or that violated their spec, messages from which credentials are withheld, and all
     messages in request logs, which do not contain frame sizes.
     """
@@ -234,7 +234,7 @@ def _answer(counted: DataFrame, clients: DataFrame) -> DataFrame:
 
 
 def _share(name: str) -> SparkColumn:
-    """Return the size of the measured messages in this encoding, as a share of the sent size."""
+    """Return the measured messages' size in this encoding, as a share of their size as sent."""
     return F.col(name) / F.col(AS_SENT)
 
 

@@ -1,7 +1,7 @@
 """The content of topics' log segments, and how much of it compaction would remove.
 
-The answer is computed from the tables of logs, and has a row for each topic. Every byte of every
-segment that was read is counted once. One replica of each partition is read.
+The answer is computed from the tables of logs and contains one row for each topic. Every byte of
+every segment that was read is counted once. Only one replica of each partition is read.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def storage(tables: AnalysisTables) -> DataFrame | None:
     each partition are compared when its log is read. As in Kafka's log cleaner, a record of an
     aborted transaction supersedes no other record, and is removed itself. A tombstone that is the
     last record of its key does not count as superseded. Compaction removes it after
-    delete.retention.ms. A log does not show whether and when its topic is compacted. The active
+    delete.retention.ms. A log does not show whether or when its topic is compacted. The active
     segment is never compacted. Percentiles of batches are exact below 100 kB, and larger
     percentiles are rounded down to five significant digits.
     """
@@ -151,7 +151,7 @@ def storage(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _of_many(count: str, p99: SparkColumn) -> SparkColumn:
-    """Return a 99th percentile, or null if the percentile would be the largest value."""
+    """Return a 99th percentile, or null if it would be the largest value."""
     return F.when(F.col(count) >= least_of(99), p99)
 
 
@@ -166,7 +166,7 @@ def _of_keys(keys: DataFrame) -> DataFrame:
 
 
 def _of_batches(batches: DataFrame) -> DataFrame:
-    """Return the numbers that come only from the table of batches."""
+    """Return the numbers that depend only on the table of batches."""
     if "outcome" not in batches.columns:
         # This Delta table was written by an older release.
         batches = batches.withColumn("outcome", F.lit(None).cast("string"))

@@ -1,4 +1,4 @@
-"""The tagged fields in the traffic, their senders, and their sizes."""
+"""The tagged fields in the traffic, with their senders and sizes."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
 
     A known field counts as sent if its value is not the default, because Kafka does not send
     default values. The column ``bytes`` counts only the bytes of values, without tag and size. Tags
-    that the catalog does not know come from newer releases or other software, or are wrong. If a
-    client sends its software name on a connection, all of the client's messages on this connection
-    count for this software. Bodies that cannot be decoded are not counted, but the fields in their
-    headers are.
+    that the catalog does not know come from newer releases, come from other software, or are
+    incorrect. If a client sends its software name on a connection, all of its messages on this
+    connection count for this software. Bodies that cannot be decoded are not counted, but the
+    fields in their headers are.
     """
     return _total(_part(tables), tables)
 
@@ -106,7 +106,7 @@ def _part(tables: AnalysisTables) -> DataFrame:
     """Return sums by day and connection.
 
     A row with ``read`` contains the software name from the rows of frames, and the number of
-    headers and bodies of each message that were read. Each other row is a tagged field that a
+    headers and bodies of each message that were read. Every other row is a tagged field that a
     client id used.
     """
     frames = tables.frames
@@ -163,7 +163,7 @@ def _with_uses(message: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
 
 
 def _uses_schema(frames: DataFrame) -> pa.Schema:
-    # All tables of messages have these columns.
+    # All message tables have these columns.
     table = table_schema(next(iter(catalog().names())))
     names = [(name, pa.string()) for name in connection_key(frames.columns)]
     return pa.schema([*names, *map(table.field, _READ), ("message", pa.string())])
@@ -175,7 +175,7 @@ def _in_bodies(table: DataFrame) -> DataFrame:
 
 
 def _in_headers(frames: DataFrame) -> DataFrame:
-    """Return the uses of tags in headers. No release of Kafka defines such tags."""
+    """Return the uses of header tags, none of which are defined by any release of Kafka."""
     each = _uses(frames, "header_unknown_tagged_fields", "api_version", is_header=True)
     shown = F.when(F.col("data") != F.lit(WITHHELD_BYTES), F.octet_length("data"))
     return each.select(

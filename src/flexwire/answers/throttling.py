@@ -114,7 +114,7 @@ def throttling(tables: AnalysisTables) -> DataFrame | None:
 
     The ``throttle_time_ms`` of a response is the time for which the broker throttles the client.
     The value is the longer of two throttle times, one for bytes and one for request time; the
-    response does not indicate which. Some kinds of throttling do not appear in responses:
+    response does not indicate which. Some kinds of throttling do not appear in responses: the
     throttling of replication, of connection rates, and of requests with acks 0.
 
     A client of Kafka 2.0 or later waits for that time before it sends again. If a client does not
@@ -141,9 +141,9 @@ def _tables() -> list[str]:
 def _part(tables: AnalysisTables) -> DataFrame:
     """Return the sums of each day, and the rows that later days need.
 
-    A row with `_KEPT` is a response whose request may have waited because of a throttled response
-    of an earlier day, or a throttled response after which the broker may have read nothing until
-    the next day.
+    A row with `_KEPT` is either a response whose request may have waited because of a throttled
+    response on an earlier day, or a throttled response after which the broker may have read nothing
+    until the next day.
     """
     responses = with_first_of_day(_responses(tables))
     throttled = throttles(tables)
@@ -165,7 +165,7 @@ def _part(tables: AnalysisTables) -> DataFrame:
 
 
 def _no_sums(table: DataFrame) -> DataFrame:
-    """Return an empty table of sums. Any table can be its source."""
+    """Return an empty table of sums, which can be created from any table."""
     kinds = spark_schema(_SUMS)
     nothing = (F.lit(None).cast(field.dataType).alias(field.name) for field in kinds)
     return table.where("false").select(*nothing)
@@ -180,7 +180,7 @@ def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
 
 
 def _has_none(tables: AnalysisTables) -> bool:
-    """Return whether it is certain that no client is throttled. If so, no rows have to be read."""
+    """Return whether it is certain that no client is throttled; if so, no rows have to be read."""
     return throttles(tables) is None
 
 

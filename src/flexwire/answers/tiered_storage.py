@@ -1,4 +1,4 @@
-"""The content of tiered storage, according to the log of `__remote_log_metadata`."""
+"""The contents of tiered storage, according to the log of `__remote_log_metadata`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def tiered_storage(tables: AnalysisTables) -> DataFrame | None:
-    """Return the topics with segments in tiered storage, from the log of remote metadata.
+    """Return the topics that have segments in tiered storage, from the log of remote metadata.
 
     Only Kafka's own ``TopicBasedRemoteLogMetadataManager`` writes that log.
     """

@@ -1,4 +1,4 @@
-"""The clients that read each topic, from fetches and commits in captures and request logs."""
+"""The clients that read each topic, based on fetches and commits in captures and request logs."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class _TopicPlace(NamedTuple):
 
 
 _COUNTED: Final = ("requests", "responses", "commits")
-# In a fetch session, a request lists only changes, and a response lists only partitions with news
-# (KIP-227).
+# In a fetch session, a request lists only changes, and a response lists only partitions for which
+# there is something new (KIP-227).
 _PLACES: Final = (
     _TopicPlace("FetchRequest", "topics", "topic", "requests"),
     _TopicPlace("FetchResponse", "responses", "topic", "responses"),
@@ -94,10 +94,11 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def topic_readers(tables: AnalysisTables) -> DataFrame | None:
-    """Return each topic with each client that fetches it or commits an offset for it.
+    """Return each topic with every client that fetches it or commits an offset for it.
 
-    A topic without a row may still have readers: clients that were not captured, that read at
-    another time, or whose fetch session began before the capture and received no new records.
+    A topic without a row may still have readers: clients that were not captured, clients that read
+    at another time, or clients whose fetch session began before the capture and received no new
+    records.
     """
     parts = _part(tables)
     return None if parts is None else _total(parts, tables)
@@ -130,7 +131,7 @@ def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
         F.min("first_time").alias("first_time"),
         F.max("last_time").alias("last_time"),
     )
-    # These columns need new names, because Spark confuses columns of one table when it joins them.
+    # These columns need new names, because Spark confuses columns of the same table in a join.
     followers = parts.where("is_follower").select(
         F.col("client_id").alias("its_id"), F.col("address").alias("its_host"), "is_follower"
     )

@@ -61,14 +61,14 @@ COLUMNS = (
 def unread_state(tables: AnalysisTables) -> DataFrame | None:
     """Return the internal-topic records that could not be read.
 
-    The answer contains a row for each partition, type and version of such records.
+    The answer contains one row for each partition, type and version of these records.
 
     These records are damaged, or were written by a Kafka release that this release of flexwire does
     not know. The other answers about internal topics ignore these records, and are exact for all
-    other records. If an earlier moment is requested, a partition whose records were compacted or
-    pruned after that moment also has a row: an object that existed at that moment is missing from
-    all answers if its records were removed. If records are missing from the log of tiered segments,
-    that log has such a row for any moment.
+    other records. If an earlier moment is requested, partitions whose records were compacted or
+    pruned after that moment are also listed, because an object that existed at that moment is
+    missing from all answers if its records were removed. If records are missing from the log of
+    tiered segments, that log is listed for any moment.
     """
     logs = tables.internal
     if logs is None:
@@ -112,7 +112,7 @@ def _nulls() -> list[SparkColumn]:
 
 
 def _gaps(logs: InternalLogs) -> list[tuple[str, int, int | None, str]]:
-    """Return the places where a missing record may have been the last record of its key."""
+    """Return the places where a missing record may have been the last one of its key."""
     return [
         (topic.topic, partition, log.until.get(partition), _MISSING.format(log.cleaned[partition]))
         for topic in _READS

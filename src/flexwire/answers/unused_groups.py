@@ -1,4 +1,4 @@
-"""Groups that no client was seen to use for some time."""
+"""Groups that no client has been seen to use for some time."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ RECENT: Final = timedelta(days=1)
 is not a member.
 """
 
-# The requests of clients that are members of a group or commit for a group. Monitoring tools send
-# only requests that describe groups.
+# The requests that clients send if they are members of a group or commit for a group. Monitoring
+# tools send only requests that describe groups.
 _USES: Final = (
     *("JoinGroupRequest", "SyncGroupRequest", "HeartbeatRequest", "OffsetCommitRequest"),
     *("TxnOffsetCommitRequest", "AddOffsetsToTxnRequest", "ConsumerGroupHeartbeatRequest"),
@@ -58,15 +58,14 @@ COLUMNS = (
 def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFrame | None:
     """Return each group without members that was not used for ``recent``.
 
-    Some groups are left out because they may be in use: groups about which something is unknown,
-    and groups for which a transaction has a pending commit. Groups that committed less than
-    ``recent`` ago are left out too, because a consumer that assigns its own partitions commits
-    offsets but never appears as a member. Groups that a client uses in the captures and request
-    logs of this analysis are also left out. If no record shows when a group was last used, its
-    ``idle_us`` is null.
+    Groups that may be in use are left out: groups about which something is unknown, and groups for
+    which a transaction has a pending commit. Groups that committed less than ``recent`` ago are
+    also left out, because a consumer that assigns its own partitions commits offsets but never
+    appears as a member. Groups that a client uses in the captures and request logs of this analysis
+    are also left out. If no record shows when a group was last used, its ``idle_us`` is null.
 
-    No row proves that nobody needs a group. A group that is used once a quarter would look the same
-    in this answer.
+    A row does not prove that nobody needs a group: a group that is used once a quarter would look
+    the same in this answer.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)

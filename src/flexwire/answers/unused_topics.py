@@ -1,4 +1,4 @@
-"""Topics that no group was seen to read for some time."""
+"""Topics that no group has been seen to read for some time."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from flexwire.answers.state.cluster import ClusterState
 
 RECENT: Final = timedelta(days=7)
-"""A client that committed within this time counts as still reading the topic. Even a weekly job
-counts as a reader.
+"""A client that has committed within this time counts as still reading the topic, so that even a
+weekly job counts as a reader.
 """
 
 _TIME: Final = pa.timestamp("us", "UTC")
@@ -77,7 +77,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-# The facts about a topic that its batches show.
+# The facts about a topic that come from its batches.
 _WRITTEN: Final = {"bytes": "sum(size)", "last_record_time": "max(newest_time)"}
 
 
@@ -87,13 +87,13 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
 
     A group with members reads the topics for which it has committed offsets, the topics that its
     members subscribe to by name, and the topics assigned to its members. A group that committed an
-    offset less than ``recent`` ago also reads the topic, with or without members, because a
-    consumer that assigns its own partitions is not a member. A client that fetches the topic in the
-    captures and request logs of this analysis (`topic_readers`) also reads the topic.
+    offset less than ``recent`` ago also counts as a reader, with or without members, because a
+    consumer that assigns its own partitions is not a member. So does a client that fetches the
+    topic in the captures and request logs of this analysis (`topic_readers`).
 
-    No row proves that nobody reads a topic. A consumer that commits no offsets is not seen. One
-    example is Spark, which stores its offsets itself. A topic that is read once a quarter also
-    looks unused. Kafka's own internal topics have no rows.
+    A row does not prove that nobody reads a topic. A consumer that does not commit offsets is not
+    seen; one example is Spark, which stores its offsets itself. A topic that is read once a quarter
+    also appears unused. Kafka's own internal topics are not listed.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
@@ -104,7 +104,7 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
     states = every.select("group", "members", F.col("is_known").alias("is_alive"))
     is_settled = F.col("is_known") & F.coalesce(F.size("pending") == 0, F.lit(False))
     now = F.unix_micros(F.lit(logs.newest(_TOPIC)).cast("timestamp"))
-    # If no record contains the time, the topic may have been used just now.
+    # If no record contains the time, the topic may have been used only just now.
     is_recent = ~F.coalesce(is_older("commit_time", now, recent), F.lit(False))
     used = commits.join(states, "group", "left").groupBy("topic")
     uses = used.agg(
@@ -140,7 +140,7 @@ def _software(topic: SparkColumn) -> SparkColumn:
 
 
 def _fetched(tables: AnalysisTables, logs: InternalLogs) -> DataFrame:
-    """Return the topics in captures and request logs that clients fetch or commit offsets for."""
+    """Return the topics that clients in captures and request logs fetch or commit offsets for."""
     readers = topic_readers(tables).where("not is_follower").select("topic", "topic_id")
     names = logs.topic_names().withColumnRenamed("topic", "named")
     named = readers.join(names, "topic_id", "left")

@@ -116,7 +116,7 @@ def partitions(state: ClusterState) -> DataFrame:
 
 
 def partition_changes(state: ClusterState) -> DataFrame:
-    """Return every change of every partition, with the partition's full state after it."""
+    """Return every change to every partition, with the partition's full state after the change."""
     rows = state.typed(READS)
     events = rows.where(F.col(CLEAR).isNull()).select(_event()).select("event.*")
     of_topic = Window.partitionBy("topic_id")
@@ -141,7 +141,7 @@ def partition_changes(state: ClusterState) -> DataFrame:
 
 
 def _event() -> SparkColumn:
-    """Return the content of a record about a partition. Null means that a field did not change."""
+    """Return the content of a record about a partition; null means that a field is unchanged."""
     is_made = F.col(MADE).isNotNull()
     created = {field: F.col(f"{MADE}.{field}") for field in READS[MADE]}
     change = {field: F.col(f"{CHANGE}.{field}") for field in READS[CHANGE]}
@@ -199,6 +199,6 @@ def _clearings(rows: DataFrame, events: DataFrame) -> DataFrame:
 
 
 def _count(first: str, counted: str, living: WindowSpec) -> SparkColumn:
-    """Return a number that starts anew for each partition, and increases with the given changes."""
+    """Return a number that starts anew for each partition and increases with these changes."""
     begun = F.first(first, ignorenulls=True).over(living)
     return begun + F.sum(F.col(counted).cast("int")).over(living).cast("int")

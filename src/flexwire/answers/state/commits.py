@@ -181,7 +181,7 @@ def transactional_commits(log: InternalLog) -> DataFrame:
 
 
 def _commits(log: InternalLog, *, of_transactions: bool = False) -> DataFrame:
-    """Return all commits, or those in transactions, with their key, values and place in the log."""
+    """Return all commits, or those in transactions, with key, values, and place in the log."""
 
     def of(side: str, name: str) -> Column:
         return F.coalesce(*(F.col(f"{record}.{side}.{name}") for record in RECORDS))
@@ -266,7 +266,7 @@ def lag(commits: DataFrame, ends: DataFrame) -> DataFrame:
 
 
 def readable_end(read: Column) -> Column:
-    """Return where consumers stop, from an end with `WATERMARK` and the last offset ``read``."""
+    """Return where consumers stop, given an end with `WATERMARK` and the last offset ``read``."""
     watermark, is_exact = (F.col(column) for column in WATERMARK)
     readable = F.when(is_exact, watermark).otherwise(F.greatest(watermark, read))
     end = F.col("end_offset")

@@ -182,7 +182,7 @@ def group_protocols(log: InternalLog) -> DataFrame:
 
 
 def _by_group(last: DataFrame, *others: Column) -> DataFrame:
-    """Return a row for each group, with its ``value`` and its number of ``joined`` members."""
+    """Return a row for each group, with its ``value`` and the number of ``joined`` members."""
     is_group = F.col("member_id").isNull()
     by_group = last.groupBy("type", "group").agg(
         F.max_by("group_value", F.when(is_group, F.lit(0))).alias("value"),

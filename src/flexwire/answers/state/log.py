@@ -1,7 +1,7 @@
 """Read the log of an internal topic up to a moment: `open_log`.
 
-If a function of rows decoded a log, the rows would move from Python to Java, back to Python, and to
-Java again. Instead, a task reads its pieces of the log, leaves out records of other types before
+If a function on rows decoded a log, the rows would move from Python to Java, back to Python, and to
+Java again. Instead, a task reads its pieces of the log, skips records of other types before
 decoding, and returns only the requested columns and fields. The rows then move to Java only once.
 """
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 def first_after(time: datetime) -> int:
-    """Return the first record time, in ms since 1970, after a time (which has a time zone).
+    """Return the first record time after a time (which has a time zone), in ms since 1970.
 
     >>> first_after(datetime(1970, 1, 1, 0, 0, 0, 10_600, tzinfo=UTC))
     11
@@ -64,7 +64,7 @@ def first_after(time: datetime) -> int:
 
 
 def elapsed_us(since: str | Column, now: Column) -> Column:
-    """Return how many µs have passed, at least 0, or null if either time is unknown."""
+    """Return how many µs have passed (at least 0), or null if either time is unknown."""
     elapsed = now - F.unix_micros(since)
     return F.when(elapsed.isNotNull(), F.greatest(elapsed, F.lit(0).cast("bigint")))
 
@@ -93,8 +93,8 @@ class LogSelection:
     Attributes:
         records: as in `internal_records`.
         columns: the columns besides those of ``records``.
-        unreadable: if true, read only records that do not decode, of all types. Otherwise, read
-            only ``records`` that decode.
+        unreadable: if true, read only records that do not decode, whatever their type. Otherwise,
+            read only those ``records`` that decode.
         of_transactions: if true, read only records of transactions. If false, read no records that
             count only when a transaction ends (tombstones count immediately).
         only_last: if true, records that a later record of the same key replaces may be missing, as
@@ -111,7 +111,7 @@ class LogSelection:
 def read_records(
     spark: SparkSession, paths: Sequence[str], topic: InternalTopic, selection: LogSelection
 ) -> DataFrame:
-    """Read the selected records of an internal topic from logs, as `kafka-log` reads them."""
+    """Read the selected records of an internal topic from logs, in the same way as `kafka-log`."""
     typed = TypedRecords(topic, selection.records)
     kinds = {"partition": pa.int32(), **RECORD_COLUMNS, **BATCH_COLUMNS, **HEAD_COLUMNS}
     columns = [(name, kinds[name]) for name in selection.columns]
@@ -128,7 +128,7 @@ def read_records(
 def typed_piece(
     topic: str, selection: LogSelection, columns: Sequence[str], piece: LogPiece
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the selected records of a piece, without columns that are equal in all rows."""
+    """Yield the selected records of a piece, without columns that are the same in all rows."""
     typed = TypedRecords(InternalTopic(topic), selection.records)
     columns_by_type = RECORD_COLUMNS | BATCH_COLUMNS
     needed = {_KEY, _VALUE, *(column for column in columns if column in columns_by_type)}
@@ -147,7 +147,7 @@ def typed_piece(
             unread.append(batch.column(_KEY).filter(pc.invert(rows)))
         yield typed_batch
     if unread:
-        # If the last record of a key does not decode, an earlier record that decodes is used.
+        # If the last record of a key does not decode, an earlier one that does is used.
         keys = pa.concat_arrays(unread)
         for batch in _of_interest(selection, typed, piece, read, is_again=True):
             some = batch.filter(pc.is_in(batch.column(_KEY), keys))
@@ -157,7 +157,7 @@ def typed_piece(
 def _typed(
     selection: LogSelection, typed: TypedRecords, columns: Sequence[str], batch: pa.RecordBatch
 ) -> tuple[pa.RecordBatch, pa.BooleanArray]:
-    """Decode records. Return the selected records, and a mask that marks these records."""
+    """Decode records. Return the selected records, and a mask that marks them."""
     decoded = typed.decode(batch.column(_KEY), batch.column(_VALUE), None)
     there = dict(zip(typed.schema.names, decoded, strict=True))
     rows = there["error"].is_valid()
@@ -178,7 +178,7 @@ def _of_interest(
     *,
     is_again: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a piece, without records that are certainly not selected.
+    """Yield the records of a piece, except those that are certainly not selected.
 
     When a piece is read a second time, its damage is not reported again.
     """
@@ -202,7 +202,7 @@ def _of_interest(
 
 
 Moment: TypeAlias = datetime | Mapping[str, int]
-"""A time with a time zone, or the first excluded offset of each partition of internal topics."""
+"""A time with a time zone, or the first excluded offset for each partition of internal topics."""
 
 _TOPICS: Final = frozenset(topic.topic for topic in InternalTopic)
 _OFFSET: Final = re.compile(r"([^=]+)=([0-9]{1,18})")
@@ -217,7 +217,7 @@ class AsOf:
     """The end of a view: the first record later than ``time``, or these ``offsets``.
 
     If neither is given, views end at the end of each log. If ``offsets`` does not contain a
-    partition, the view of this partition also ends at the end of the log.
+    partition, the view of that partition also ends at the end of the log.
 
     >>> AsOf.parse({"__cluster_metadata-0": 186}).text
     'offset 186 of __cluster_metadata-0'
@@ -228,12 +228,12 @@ class AsOf:
 
     @classmethod
     def parse(cls, moment: Moment) -> AsOf:
-        """Parse a moment. Raises `ArgumentError` if the value is not a moment."""
+        """Parse a moment. Raises `ArgumentError` if the value does not specify a moment."""
         if isinstance(moment, datetime) and moment.tzinfo is not None:
             try:
                 return cls(moment.astimezone(UTC))
             except OverflowError:
-                # In UTC, the time is before the year 1 or after the year 9999.
+                # In UTC, the time would be before year 1 or after year 9999.
                 raise refuse("as_of", _EXPECTED, moment) from None
         if not isinstance(moment, Mapping) or not moment:
             raise refuse("as_of", _EXPECTED, moment)
@@ -254,7 +254,7 @@ class AsOf:
         return ", ".join(named)
 
     def of(self, topic: InternalTopic) -> dict[int, int]:
-        """Return the given offsets for the partitions of a topic."""
+        """Return the offsets that were given for a topic's partitions."""
         named = self.offsets.items()
         return {
             partition.partition: at for partition, at in named if partition.topic == topic.topic
@@ -265,7 +265,7 @@ END: Final = AsOf()
 
 
 def to_as_of(time_or_offsets: Moment | None) -> AsOf:
-    """Return a moment as `AsOf`, or the end for None.
+    """Return a moment as `AsOf`; None stands for the end.
 
     Raises `ArgumentError` for any other value.
     """
@@ -273,7 +273,7 @@ def to_as_of(time_or_offsets: Moment | None) -> AsOf:
 
 
 def parse_moment(texts: Sequence[str]) -> Moment | None:
-    """Parse the values of a command's option: a time or offsets.
+    """Parse the values of a command-line option: a time or offsets.
 
     Returns None if there are no values. A time without a zone is in UTC. Raises `ArgumentError`.
 
@@ -299,8 +299,8 @@ def parse_moment(texts: Sequence[str]) -> Moment | None:
 
 
 IS_LATER, HIDES = "is_later", "hides"
-"""The columns that `InternalLog.typed` adds. These columns show whether a record is after the
-requested moment, and whether compaction may have removed an earlier record because of this record.
+"""The columns that `InternalLog.typed` adds. They show whether a record is after the requested
+moment, and whether compaction may have removed an earlier record because of this one.
 """
 
 _HELD: Final = pa.schema(
@@ -326,7 +326,7 @@ class LogFiles:
 
 @dataclass(frozen=True, slots=True)
 class InternalLog:
-    """The records of an internal topic up to a moment, and the facts about its compaction.
+    """The records of an internal topic up to a moment, and facts about the topic's compaction.
 
     Attributes:
         rows: the records, with the columns of Spark's Kafka source, and ``producer_id``,
@@ -352,7 +352,7 @@ class InternalLog:
     whole: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise an error if the log's transactions have unknown ends."""
+        """Raise an error if the ends of the log's transactions are unknown."""
         if TRANSACTIONAL in self.rows.columns and self.ends is None:
             raise refuse("ends", "the ends of transactions, as control_records returns them", None)
 
@@ -364,7 +364,7 @@ class InternalLog:
         of_transactions: bool | None = None,
         only_last: bool = False,
     ) -> DataFrame:
-        """Return records like `internal_records`, with the columns `IS_LATER` and `HIDES`.
+        """Return records as `internal_records` does, with the columns `IS_LATER` and `HIDES`.
 
         Args:
             records: as in `internal_records`: names of records, or the fields to return for each.
@@ -382,7 +382,7 @@ class InternalLog:
             needed_columns = [
                 column for column in needed_columns if column in {*columns, *PLACE[:2]}
             ]
-        # A record after the moment does not replace a record before it.
+        # A record from after the moment does not replace a record from before it.
         only_last &= not self.until and BY_NAME[self.topic].has_keys
         selection = LogSelection(
             records, needed_columns, of_transactions=of_transactions, only_last=only_last
@@ -397,12 +397,12 @@ class InternalLog:
             rows = rows.select(*needed_columns, *records)
         later = self.is_later
         # A later record may have replaced a missing record. If a log was copied from another
-        # broker, no file shows how far it was compacted.
+        # broker, no file states how far it was compacted.
         hides = later & F.col("partition").isin(*self.holed) if self.holed else F.lit(False)
         return rows.withColumns({IS_LATER: later, HIDES: hides})
 
     def unreadable(self, records: Records) -> DataFrame:
-        """Return the records with an error, as `internal_records` does, but without structures."""
+        """Return the records with an error, like `internal_records`, but without structures."""
         columns = self._columns()
         rows = self._read(LogSelection(records, columns, unreadable=True))
         if rows is None:
@@ -411,7 +411,7 @@ class InternalLog:
         return rows.where(~self.is_later)
 
     def _columns(self) -> list[str]:
-        """Return the names of the columns that are not those of records."""
+        """Return the names of the columns that do not come from records."""
         return [*kept_names(self.rows), *HEAD_COLUMNS]
 
     def _read(self, selection: LogSelection) -> DataFrame | None:
@@ -430,7 +430,7 @@ class InternalLog:
 
     @property
     def has_transactions(self) -> bool:
-        """True if it is known which records belong to transactions and how those ended."""
+        """True if it is known which records belong to transactions and how they ended."""
         return TRANSACTIONAL in self.rows.columns
 
     @property
@@ -461,9 +461,9 @@ class InternalLog:
 
 
 def unreadable(log: InternalLog, records: Records) -> DataFrame:
-    """Return the records that do not decode, with their ``error``. No view contains them.
+    """Return the records that do not decode, with their ``error``; no view contains them.
 
-    Records with types that are in no known release are included.
+    Records whose type exists in no known release are included.
     """
     return log.unreadable(records)
 
@@ -476,11 +476,11 @@ def open_log(
     offsets: Mapping[int, int] | None = None,
     time: datetime | None = None,
 ) -> InternalLog:
-    """Open the log of an internal topic in a broker's directories, which `kafka-log` reads.
+    """Open the log of an internal topic in a broker's directories, as read by `kafka-log`.
 
     ``offsets`` contains the offset before which a view ends, for each partition. ``time``, which
     has a time zone, ends a view before the first later record. If neither is given, a view covers
-    the whole log. Raises the errors of `kafka-log` for paths without a log.
+    the whole log. Raises the same errors as `kafka-log` for paths without a log.
     """
     of = BY_NAME[to_choice(topic, "topic", BY_NAME)]
     if time is not None and time.tzinfo is None:
@@ -523,14 +523,14 @@ def open_log(
 
 
 def _is_within(last: int, holes: Holes, time: datetime | None) -> bool:
-    """Return whether the time may be inside the last hole, which ends at offset ``last``."""
+    """Return whether the time may lie inside the last hole, which ends at offset ``last``."""
     return time is not None and holes.end == last + 1
 
 
 def _holes(
     spark: SparkSession, paths: Sequence[str | Path], topic: str, logs: Mapping[int, Replica]
 ) -> dict[int, Holes]:
-    """Return the holes of logs, by partition."""
+    """Return the holes in logs, by partition."""
     if not logs:
         return {}
     held_offsets: dict[int, list[PieceOffsets]] = {each_log: [] for each_log in logs}

@@ -1,4 +1,4 @@
-"""Facts from the logs of ordinary topics: where they end, and their open transactions."""
+"""Facts from the logs of ordinary topics: the ends of the logs, and their open transactions."""
 
 from __future__ import annotations
 
@@ -42,8 +42,7 @@ ENDS: Final = (
 )
 """The columns that `end_offsets` returns."""
 NO_WATERMARK: Final = (None, None)
-"""The value for an unknown high watermark. If the high watermark is unknown, its exactness is
-null."""
+"""The values for an unknown high watermark; its exactness is then null."""
 _OPEN: Final = pa.schema(
     {
         "topic": pa.string(),
@@ -60,13 +59,13 @@ _OPEN: Final = pa.schema(
 def end_offsets(
     spark: SparkSession, paths: Paths, topics: Sequence[str] | None = None
 ) -> DataFrame:
-    """Return the end of each partition, and the offset at which consumers stop, as `ENDS`.
+    """Return each partition's end, and the offset at which consumers stop, as `ENDS`.
 
     ``end_offset`` is the end of the log that `kafka-log` reads. ``high_watermark`` is the offset at
-    which consumers stop. The high watermark comes from the file `replication-offset-checkpoint` in
-    the log's parent directory. The high watermark is null if that file does not contain the
-    partition, and it is never beyond the end. ``is_watermark_exact`` is true if the broker was
-    stopped cleanly. Otherwise the high watermark may be up to 5 seconds old.
+    which consumers stop. It comes from the file `replication-offset-checkpoint` in the log's parent
+    directory, is null if that file does not contain the partition, and is never beyond the end.
+    ``is_watermark_exact`` is true if the broker was stopped cleanly. Otherwise, the high watermark
+    may be up to 5 seconds old.
     """
     logs = find_logs(several(paths), LogQuery(topics=topics))
     watermarks, rows = watermarks_of(logs), []
@@ -80,7 +79,7 @@ def end_offsets(
 
 
 def watermarks_of(logs: Iterable[Replica]) -> dict[Partition, tuple[int | None, bool | None]]:
-    """Return the high watermark of each log's partition, and whether it is exact.
+    """Return the high watermark of each log's partition, and whether this value is exact.
 
     Logs of topics in tiered storage, and logs without this file, have no high watermark.
     """
@@ -101,10 +100,10 @@ def watermarks_of(logs: Iterable[Replica]) -> dict[Partition, tuple[int | None, 
 def open_transactions(
     spark: SparkSession, paths: Paths, topics: Sequence[str] | None = None
 ) -> DataFrame:
-    """Return the open transactions in logs: one row for each producer in each partition.
+    """Return the open transactions in logs, with one row for each producer in each partition.
 
     Columns: ``topic``, ``partition``, ``producer_id``, ``producer_epoch``, and the ``first_offset``
-    and ``first_time`` of the transaction's first batch. Only headers of batches are read.
+    and ``first_time`` of the transaction's first batch. Only batch headers are read.
     """
     rows = in_tasks(spark, paths, topics, _open_in, _OPEN)
     # A piece shows which transactions are open at its end, but they may end in a later piece.
@@ -175,7 +174,7 @@ _PARTITIONS: Final = "array<struct<topic: string, partition: int>>"
 
 
 def transactions(log: InternalLog) -> DataFrame:
-    """Return the state of each transactional id, according to its coordinator's last record.
+    """Return the state of each transactional id, according to the coordinator's last record.
 
     Columns: ``transactional_id``; ``state`` in Kafka's words; ``producer_id``, ``producer_epoch``;
     ``timeout_ms``; ``start_time``, null in a state without one; ``last_update_time``;
@@ -239,9 +238,9 @@ def hanging_transactions(
     """Return transactions that should have ended by ``at``: a row for each of their partitions.
 
     ``transactions`` is the result of `transactions`. ``opened`` is the result of
-    `open_transactions` for the logs of other topics. With ``opened``, the result also contains
-    transactions that are open in a partition but that no coordinator knows of. These transactions
-    block consumers with ``read_committed`` until an operator aborts them. In this case
+    `open_transactions` for the logs of other topics. If ``opened`` is given, the result also
+    contains transactions that are open in a partition but that no coordinator knows of. These
+    transactions block consumers with ``read_committed`` until an operator aborts them. For them,
     ``first_offset`` is the offset at which a transaction begins.
 
     Columns: ``transactional_id``, ``state`` and ``timeout_ms``, which are null if no coordinator

@@ -1,10 +1,10 @@
 """Decode the records of internal topics: `internal_records`.
 
-A coordinator writes the same keys many times. When Spark groups by text, it sorts the rows. For
-each row, sorting takes four times as long as reading and decoding. A task therefore leaves out
-replaced records before it decodes any record, as compaction would. The task considers many batches
-together, because the records in one batch often have different keys. The task holds at most
-`MOST_BYTES`, and one batch.
+A coordinator writes the same keys many times. When Spark groups by text, it sorts the rows, and
+sorting a row takes four times as long as reading and decoding it. A task therefore omits replaced
+records before it decodes any record, as compaction would. The task considers many batches together,
+because the records in one batch often have different keys. The task holds at most `MOST_BYTES`, and
+one batch.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _KEY, _VALUE, _TOPIC, _CONTROL = "key", "value", "topic", "is_control"
 _PLACE: Final = ("partition", "offset", "timestamp")
 BY_NAME: Final = {name: topic for topic in InternalTopic for name in (topic.value, topic.topic)}
-"""Internal topics, by the name of the topic and by the name of its decoder."""
+"""Internal topics, keyed both by topic name and by decoder name."""
 
 
 def internal_records(rows: DataFrame, topic: str, records: Records) -> DataFrame:
@@ -104,23 +104,23 @@ def _task(
 
 
 FIRST_ROWS: Final = 1 << 15
-"""At least this many rows are considered together, except at the end."""
+"""Except at the end, at least this many rows are considered together."""
 
 MOST_BYTES: Final = 64 << 20
 
 _GIVEN_ROWS: Final = 1 << 14
-# If only few rows can be left out, looking for them costs more than it saves.
+# If only a few rows can be left out, searching for them costs more than it saves.
 _MOST_LEFT: Final = 0.75
 
 
 def last_of_keys(
     batches: Iterable[pa.RecordBatch], key: str, value: str
 ) -> Iterator[pa.RecordBatch]:
-    """Leave out rows that a later row with the same ``key`` replaces.
+    """Omit rows that a later row with the same ``key`` replaces.
 
-    A key never loses its last row or its last tombstone, which is a row with a null ``value``. A
-    tombstone also removes what transactions wrote before it, unlike other rows. More rows of a key
-    than these may be kept. The rows keep their order.
+    A key never loses its last row or its last tombstone, which is a row with a null ``value``.
+    Unlike other rows, a tombstone also removes what transactions wrote before it. More rows of a
+    key than required may be kept. The rows keep their order.
     """
     rest = iter(batches)
     latest = _LatestRows(key, value)
@@ -140,11 +140,11 @@ def last_of_keys(
 
 
 class _LatestRows:
-    """Rows that no later row has replaced so far, and newer rows that were not checked yet.
+    """Rows that no later row has replaced so far, and newer rows that have not been checked yet.
 
     Attributes:
         rows: the number of these rows.
-        seen: the number of rows that were left after the last check.
+        seen: the number of rows that remained after the last check.
     """
 
     def __init__(self, key: str, value: str) -> None:
@@ -215,9 +215,10 @@ SCHEMA: Final = pa.schema(
         "is_commit": pa.bool_(),
     }
 )
-"""The columns of the ends of transactions; ``is_commit`` is false for an abort."""
+"""The columns that describe the ends of transactions; ``is_commit`` is false for an abort."""
 
-# The version and the type, both int16. The type is 0 for an abort and 1 for a commit, as in Kafka.
+# The version and the type, both of which are int16. As in Kafka, the type is 0 for an abort and 1
+# for a commit.
 _TYPE: Final = (2, 4)
 _ABORT, _COMMIT = b"\0\0", b"\0\1"
 
@@ -227,14 +228,14 @@ def control_records(
 ) -> DataFrame:
     """Return the ends of transactions in logs, as rows of `SCHEMA`.
 
-    By default, all topics are read. Raises the errors of `kafka-log` for paths without a log.
+    By default, all topics are read. Raises the same errors as `kafka-log` for paths without a log.
     Raises an error for a damaged control batch, because the end of its transaction is then unknown.
     """
     return in_tasks(spark, paths, topics, _ends, SCHEMA)
 
 
 def several(paths: Paths) -> list[str | Path]:
-    """Return one or several paths as a list."""
+    """Return one or more paths as a list."""
     return [paths] if isinstance(paths, str | Path) else [*paths]
 
 
@@ -301,20 +302,20 @@ COLUMNS: Final = (
     "is_transactional",
 )
 _CAPTURED: Final = (*COLUMNS, "source", "is_control")
-# The offsets in produce requests come from the producer. The broker assigns other offsets.
+# The offsets in produce requests come from the producer; the broker assigns others.
 _FETCHED: Final = "fetch"
 
 
 def captured_records(records: DataFrame, topic: str) -> DataFrame:
-    """Return the fetched records of an internal topic for `internal_records`, each record once.
+    """Return the fetched records of an internal topic for `internal_records`, each only once.
 
     Args:
         records: the table ``records`` of an analysis.
         topic: the topic's name, or that of its decoder.
 
-    Followers fetch these topics from their leaders. The capture contains only the records that were
-    written during the capture, and not the whole log. No view can therefore compute the state from
-    them. Control records are left out. Raises `ArgumentError` for an invalid table or topic.
+    Followers fetch these topics from their leaders. A capture contains only the records that were
+    written while it was made, and not the whole log, so no view can compute the state from them.
+    Control records are left out. Raises `ArgumentError` for an invalid table or topic.
     """
     of = BY_NAME[to_choice(topic, "topic", BY_NAME)]
     missing = {*_CAPTURED}.difference(records.columns)

@@ -72,7 +72,7 @@ def share_state(log: InternalLog) -> DataFrame:
         snapshot["state_epoch"].alias("state_epoch"),
         _last("leader_epoch", _UNCHANGED).alias("leader_epoch"),
         # An update from a release before 4.2 does not contain this number. After such an update,
-        # every release treats the number as unknown.
+        # every release considers the number unknown.
         F.coalesce(
             _of_last("since", "value")["delivery_complete_count"],
             snapshot["delivery_complete_count"],
@@ -90,7 +90,7 @@ def share_state(log: InternalLog) -> DataFrame:
 
 
 def _is_in_doubt(snapshot: Column) -> Column:
-    """Return whether records are missing, or are in an order that coordinators never write."""
+    """Return whether records are missing or appear in an order that coordinators never write."""
     has_updates = F.size("since") > 0
     is_gone = (F.col("snapshot.at").isNull() & F.col(HIDES)) | has_updates
     is_of_other = F.exists(
@@ -120,9 +120,9 @@ def combined_batches(batches: Column, start: Column) -> Column:
     If two batches overlap, the batch with the higher delivery count is kept. If the counts are
     equal, the batch with the higher delivery state is kept, regardless of which batch was written
     first. Kafka's share coordinator combines batches in the same way (PersisterStateBatchCombiner).
-    All records below ``start`` are done. Adjacent batches that are equal become one batch. Batches
-    that a broker never writes, such as one that ends before it begins, are left out. The result is
-    null if ``batches`` is null.
+    All records below ``start`` have been processed. Adjacent batches that are otherwise equal are
+    merged into one. Batches that a broker never writes, such as a batch that ends before it begins,
+    are left out. The result is null if ``batches`` is null.
     """
     is_batch = F.filter(
         batches,

@@ -153,8 +153,8 @@ def others() -> dict[str, tuple[Any, str]]:
     other = Asking(RELEASE, frozenset((METADATA,)))
     return {
         "release": (Asking("4.0.2", ASKING.apis, hostile=True), "a run against 4.4.0"),
-        "cases": (other, "a run with other cases"),
-        "client id": (ASKING.with_client_id("another"), "a run with other cases"),
+        "cases": (other, "a run with different cases"),
+        "client id": (ASKING.with_client_id("another"), "a run with different cases"),
     }
 
 

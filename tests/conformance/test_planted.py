@@ -144,7 +144,7 @@ def test_a_byte_too_many_that_may_also_be_the_other_header() -> None:
     run = ran(only("Fetch", 11, Kind.NULL_CLIENT_ID, longer), "Fetch")
     assert found(run) == [("Fetch 11, null client id", rules.RESPONSE_HEADER, 4, "header")]
     assert told(run.deviations[0]) == (
-        "expected a header of version 0, got 1; or the response ends at byte 18, followed by 1 byte"
+        "expected header version 0, got 1; or the response ends at byte 18, followed by 1 byte"
     )
 
 

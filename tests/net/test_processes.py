@@ -218,7 +218,7 @@ def test_a_process_that_dies_is_replaced_and_the_others_go_on(
             return tap.counts()
 
     stats = run(job())
-    assert "a process of the tap ended (closed connections: 1); a new" in caplog.text
+    assert "a tap process ended (closed connections: 1); a new" in caplog.text
     assert (stats.failures, stats.unended, stats.requests) == (1, 1, 4)
     assert not stats.is_captured
 

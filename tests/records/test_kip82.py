@@ -217,9 +217,9 @@ WRONG = [
     (new_wrapper(), "a wrapper message has no inner messages (at byte 0 of the inflated"),
     (
         new_wrapper(message(b"v")),
-        "a message of magic 1 is in a wrapper of magic 2 (at byte 0 of the inflated",
+        "a message with magic value 1 is inside a wrapper message with magic value 2 (at byte 0",
     ),
-    (new_wrapper(new_wrapper(new_message(b"v"))), "a message in a wrapper is compressed again"),
+    (new_wrapper(new_wrapper(new_message(b"v"))), "a message inside a wrapper message is itself"),
     (new_wrapper(new_message(b"v", crc=1)), "the declared crc is 0x00000001, but the actual"),
     (new_wrapper(new_message(b"v")[:-1]), "an inner message is cut off (at byte 0 of the inflated"),
     (

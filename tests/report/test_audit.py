@@ -66,7 +66,7 @@ def test_why_these_releases_is_told() -> None:
     assert "--release" in why(Audit(("4.4.0",)))
     assert "preview" not in why(AUDIT, "4.4.0", "mine")
     told = why(AUDIT, "4.4.0", "4.5.0-SNAPSHOT")
-    assert told.endswith(" 4.5.0-SNAPSHOT is a preview, and gets no verdict.")
+    assert told.endswith(" 4.5.0-SNAPSHOT is a preview and receives no verdict.")
 
 
 def test_the_question_names_the_releases() -> None:

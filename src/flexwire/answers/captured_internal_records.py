@@ -42,7 +42,7 @@ COLUMNS = (
            f"{_NOT_READ}, and for batches that were withheld or cut off",
            heading="Record", is_about=True),
     Column("type", pa.int32(), "the record type, or the api key of the record's message", (
-        "if ``message`` is null, unless the bytes show the type"
+        "if ``message`` is null, unless the bytes reveal the type"
     )),
     Column("versions", pa.list_(pa.int32()), "the versions of the records' values",
            heading="Versions"),
@@ -55,7 +55,7 @@ COLUMNS = (
            "the number of partitions of the topic in which these records were seen",
            heading="Partitions"),
     Column("records", pa.int64(),
-           "the number of records, or the number of batches if they were not read",
+           "the number of records, or the number of batches if the records were not read",
            heading="Records"),
     Column("tombstones", pa.int64(), "the number of tombstones among the records",
            heading="Tombstones"),

@@ -442,8 +442,7 @@ ANSWER: Final = Answer(
         "A verdict on whether each group can move to the consumer protocol (KIP-848). Beginning "
         "with Kafka 5.0, Java's KafkaConsumer will use this protocol by default. No other client "
         "will use this protocol by default. The traffic does not show the broker's migration "
-        "policy, its limits and its assignors. It also does not show which members subscribe by "
-        "pattern."
+        "policy, its limits or its assignors. Nor does it show which members subscribe by pattern."
     ),
     advice="Begin with the groups that are blocked. Before you upgrade the clients of a group to "
     "Kafka 5.0, follow the advice in the group's row, under 'What to do'. To keep a Java consumer "

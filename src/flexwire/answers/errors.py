@@ -201,15 +201,15 @@ ANSWER: Final = Answer(
     place=40,
     question="Which errors did brokers return, to which clients, and when?",
     meaning=(
-        "This answer counts the error codes in responses, by client, API and topic. A response has "
-        "one error code for each partition or topic that failed."
+        "This answer counts the error codes in responses, by client, API and topic. A response "
+        "contains one error code for each partition or topic that failed."
     ),
     advice=(
         "Look for error codes that still occur although their cause is gone, and for error codes "
-        "that a retry does not fix. Some error codes are normal when a client starts, such as "
+        "that a retry does not resolve. Some error codes are normal when a client starts, such as "
         "MEMBER_ID_REQUIRED. 'flexwire schema errors CODE' explains an error code."
     ),
-    row="a span of time, client, API, topic, error code and field",
+    row="a time span, client, API, topic, error code and field",
     columns=COLUMNS,
     order=("-errors", "time", "client_id", "api_name", "topic", "topic_id", "error_code", "field"),
     shown=(

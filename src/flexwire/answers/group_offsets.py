@@ -115,10 +115,10 @@ ANSWER = Answer(
         "end of their partition come first. A commit in a transaction is pending until the "
         "transaction ends, and counts if the transaction is committed."
     ),
-    advice="Before you reset or restore the offsets of a group, write a plan with flexwire answers "
-    "OUT group_offsets --reset-plan FILE. Then apply the plan with kafka-consumer-groups "
-    "--reset-offsets --from-file FILE. Do not use the CSV of this answer as the plan: Kafka's tool "
-    "cannot read this CSV, but still exits with status 0.",
+    advice="Before you reset or restore a group's offsets, write a plan with this command: "
+    "'flexwire answers OUT group_offsets --reset-plan FILE'. Then apply the plan with "
+    "'kafka-consumer-groups --reset-offsets --from-file FILE'. Do not use the CSV of this answer "
+    "as the plan: Kafka's tool cannot read this CSV, but still exits with status 0.",
     row="a group and partition",
     columns=COLUMNS,
     order=("is_known", "-lag", "-pending", "group", "topic", "partition"),

@@ -80,7 +80,7 @@ COLUMNS: Final = (
            "the number of the sender's requests or responses that contain the tag",
            heading="Messages"),
     Column("message_share", pa.float64(),
-           "these messages as a share of all messages that could have the tag",
+           "these messages as a share of all messages that could contain the tag",
            heading="Share of messages"),
     Column("api_names", pa.list_(pa.string()),
            "the APIs of these messages, in ascending order", heading="APIs"),

@@ -58,9 +58,9 @@ COLUMNS: Final = (
            heading="Committed"),
     Column(
         "high_watermark", pa.int64(),
-           "the end of the partition, from the response to the client's last fetch before that "
-           "commit; for a commit in a transaction, from the last fetch of any client on the "
-           "producer's host",
+           "the end offset of the partition, as returned by the client's last fetch before that "
+           "commit; for a commit in a transaction, as returned by the last fetch of any client on "
+           "the producer's host",
         _NO_END,
     heading="High watermark",
 ),
@@ -71,13 +71,14 @@ COLUMNS: Final = (
     , heading="Lag"),
     Column(
         "max_lag", pa.int64(), (
-            "the largest distance of any commit of the client from the end of the partition"
+            "the largest distance between any of the client's commits and the end of the partition"
         ),
         "if no such fetch was captured before any commit",
     heading="Largest",
 ),
     Column("is_transactional", pa.bool_(),
-           "whether these are commits in transactions, which a producer sends for the group"),
+           "whether these are commits in transactions, which a producer sends on behalf of the "
+           "group"),
     Column("pending", pa.int64(),
            "commits in transactions whose end was not captured, so it is unknown whether these "
            "commits count", heading="Pending"),
@@ -86,8 +87,8 @@ COLUMNS: Final = (
     Column("aborted", pa.int64(), "commits in aborted transactions, which have no effect"),
     Column("last_stable_offset", pa.int64(),
            "the last stable offset, from the same response as the end offset of the partition; a "
-           "read_committed client receives no records beyond this offset", f"{_NO_END}, or if this "
-           f"fetch also requested uncommitted records"),
+           "read_committed client does not receive records beyond this offset",
+           f"{_NO_END}, or if this fetch also requested uncommitted records"),
     Column("stable_lag", pa.int64(), "how far the last commit was behind the last stable offset",
            "if the end of the partition is null", heading="Lag to stable offset"),
     Column("reads_committed", pa.bool_(),

@@ -32,14 +32,14 @@ _UNWRITTEN = "if the table has no row for the same batch size without compressio
 COLUMNS = (
     Column("topic", _STRING, "the topic", heading="Topic", is_about=True),
     Column("rank", pa.int32(),
-           "the rank of the combination; the combination of rank 1 takes the fewest bytes for this "
-           "topic"),
+           "the rank of the combination; the combination with rank 1 takes the fewest bytes for "
+           "this topic"),
     Column("compression", _STRING, "the compression type", heading="Codec", is_about=True),
     Column("level", pa.int32(), "the compression level",
            "if the codec has no levels; also for lz4 at its fastest level, which is Kafka's "
            "default", heading="Level", is_about=True),
     Column("batch_size", _LONG,
-           "the largest total size of the records in one batch, in bytes before compression. A "
+           "the maximum total size of the records in one batch, in bytes before compression. A "
            "producer's batch.size is ``producer_batch_size``",
            heading="Records in a batch", kind="bytes", is_about=True),
     Column("bytes", _LONG,
@@ -65,7 +65,7 @@ COLUMNS = (
            "compression", _UNWRITTEN,
            heading="batch.size", kind="setting"),
     Column("advice", _STRING, "the advice for the producers of the topic",
-           "in all rows except the row of rank 1",
+           "in all rows except the row with rank 1",
            heading="What to do"),
     Column("total_saved_bytes", _LONG,
            "the bytes that would be saved in total if each topic used its best combination; the "
@@ -166,13 +166,13 @@ ANSWER = Answer(
     place=190,
     question="What would another codec or batch size save?",
     meaning=(
-        "Each row is about a topic and a combination of codec and batch size. flexwire compressed "
+        "Each row describes a topic and a combination of codec and batch size. flexwire compressed "
         "a sample of the topic with this combination and measured the result. The best "
         "combination of each topic comes first, and its row contains the advice. Internal topics "
         "are left out."
     ),
     advice=(
-        "If a combination would save much for a topic, set compression.type and the level in the "
+        "If a combination would save a lot for a topic, set compression.type and the level in the "
         "topic's producers. Set batch.size to producer_batch_size, and set linger.ms so that the "
         "batches fill up. Watch the CPU load of the producers, because flexwire did not measure "
         "the time that a codec takes."

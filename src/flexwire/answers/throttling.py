@@ -256,10 +256,10 @@ ANSWER: Final = Answer(
         "broker until the throttle time is over."
     ),
     advice=(
-        "Raise the client's quota, or reduce the amount that the client sends. In producers, use "
-        "larger batches and compression. Configure consumers to fetch less often. If a client "
-        "sends requests too early, use a newer release of the client library. The answer "
-        "cluster_quotas lists the quotas from the log of a controller."
+        "Raise the client's quota, or reduce the amount of data that the client sends. In "
+        "producers, use larger batches and compression. Configure consumers to fetch less often. "
+        "If a client sends requests too early, use a newer release of the client library. The "
+        "answer cluster_quotas lists the quotas from the log of a controller."
     ),
     row="a client id at a host, broker and API",
     columns=COLUMNS,

@@ -126,8 +126,8 @@ ANSWER = Answer(
     place=400,
     question="Which records of internal topics could not be read?",
     meaning=(
-        "Internal-topic records that the answers about groups, transactions, tiered storage and "
-        "the cluster lack. These records are damaged, or were written by a Kafka "
+        "Internal-topic records that are missing from the answers about groups, transactions, "
+        "tiered storage and the cluster. These records are damaged, or were written by a Kafka "
         "release that is newer than this release of flexwire."
     ),
     advice="If a log is damaged, use another replica. If flexwire does not know the type or "

@@ -130,8 +130,8 @@ ANSWER = Answer(
         "for the longest time come first."
     ),
     advice="Ask the owners of groups that have been idle for months. If you delete a group, its "
-    "offsets are lost permanently. First save the offsets: flexwire answers OUT group_offsets "
-    "--reset-plan FILE writes the offsets of consumer groups. Then delete the group with "
+    "offsets are lost permanently. First save the offsets: 'flexwire answers OUT group_offsets "
+    "--reset-plan FILE' writes the offsets of consumer groups. Then delete the group with "
     "'kafka-consumer-groups --delete' or 'kafka-share-groups --delete'.",
     row="a group",
     columns=COLUMNS,

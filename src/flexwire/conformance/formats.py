@@ -216,7 +216,7 @@ def _received(result: CaseResult) -> str:
 def remark_lines(run: ConformanceRun) -> Iterator[str]:
     """Yield a line for each quirk, and for each reason why cases were not judged or not sent."""
     for verdict, words in (
-        (CaseVerdict.QUIRK, "as Kafka (a known quirk of Kafka)"),
+        (CaseVerdict.QUIRK, "as Kafka (a known Kafka quirk)"),
         (CaseVerdict.NOT_JUDGED, "not judged"),
         (CaseVerdict.AS_KAFKA, "remark"),
     ):
@@ -238,7 +238,7 @@ def _unasked_summary(unasked: Sequence[Unasked]) -> Iterator[str]:
     if unasked:
         names = {entry.api_name or f"api key {entry.api_key}" for entry in unasked}
         reasons = {entry.reason for entry in unasked}
-        why = "--dry-run says why" if len(reasons) > 1 else next(iter(reasons))
+        why = "--dry-run states the reasons" if len(reasons) > 1 else next(iter(reasons))
         yield f"not tested, or tested only in part: {plural(len(names), 'API')}; {why}"
 
 

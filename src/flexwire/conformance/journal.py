@@ -182,7 +182,7 @@ class ConformanceJournal(Closeable):
                 )
         if line != header.to_line():
             raise self._refusal(
-                "the journal belongs to a run with other cases: the broker offers other "
+                "the journal belongs to a run with different cases: the broker offers different "
                 "versions, or the options or flexwire changed; choose another file"
             )
 

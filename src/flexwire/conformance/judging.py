@@ -79,7 +79,7 @@ class CaseVerdict(Enum):
     """The verdict about a case."""
 
     AS_KAFKA = "as Kafka"
-    QUIRK = "as Kafka (a known quirk of Kafka)"
+    QUIRK = "as Kafka (a known Kafka quirk)"
     DIFFERS = "differs"
     DEVIATES = "deviates"
     NOT_JUDGED = "not judged"
@@ -291,7 +291,7 @@ class ResponseReading:
         except DecodeError as error:
             for other in self._header.entry.versions:
                 if other != self._header_version and self._decodes(payload, other):
-                    found = f"expected a header of version {self._header_version}, got {other}"
+                    found = f"expected header version {self._header_version}, got {other}"
                     # A body of zeros can be read completely with either header version.
                     if (end := self._end(payload)) is not None:
                         rest = plural(len(payload) - end, "byte")

@@ -108,7 +108,7 @@ class RepairProxy:
         try:
             return asyncio.run_coroutine_threadsafe(work, self._loop).result(_SECONDS)
         except TimeoutError as error:
-            raise FlexwireError("the proxy of the mock cluster did not respond in time") from error
+            raise FlexwireError("the mock cluster's proxy did not respond in time") from error
 
     async def _listen(self, host: str, port: int) -> tuple[str, int]:
         def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

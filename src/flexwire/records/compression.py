@@ -464,9 +464,9 @@ def checked_level(compression: Compression, level: int | None) -> int | None:
 def _wrong_level(compression: Compression, level: int) -> str:
     levels = _LEVELS.get(compression)
     if levels is None:
-        return f"{compression} has no levels; leave out the level"
+        return f"{compression} does not support levels; leave out the level"
     range_text = f"{levels.start} to {levels.stop - 1}"
-    return f"level {short(level)} is not in {range_text}, the range for {compression}"
+    return f"level {short(level)} is outside the range for {compression}, {range_text}"
 
 
 def _deflate_snappy(data: bytes) -> bytes:

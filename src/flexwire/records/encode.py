@@ -242,7 +242,7 @@ def _write_message_set(
         is_given = is_wrapper and name in WRITTEN_FIELDS[magic]
         if not is_given and value not in (None, NO_VALUE):
             kind = "a wrapper message" if is_wrapper else "an uncompressed message set"
-            raise EncodeError(f"{kind} of magic {magic} must not have this field", path=name)
+            raise EncodeError(f"{kind} with magic {magic} must not have this field", path=name)
     if not is_wrapper:
         return write_messages(records, magic=magic, attributes=attributes)
     if not records:

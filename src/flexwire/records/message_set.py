@@ -136,10 +136,13 @@ def _check_inner(
     entry: bytes, message: MessageEntry, wrapper: MessageEntry, start: int, *, check_crc: bool
 ) -> None:
     if message.magic != wrapper.magic:
-        reason = f"a message of magic {message.magic} is in a wrapper of magic {wrapper.magic}"
+        reason = (
+            f"a message with magic value {message.magic} is inside a wrapper message with magic "
+            f"value {wrapper.magic}"
+        )
         raise RecordError(reason, offset=start)
     if message.attributes & COMPRESSION_MASK:
-        raise RecordError("a message in a wrapper is compressed again", offset=start)
+        raise RecordError("a message inside a wrapper message is itself compressed", offset=start)
     if check_crc:
         check_message_crc(entry, message.crc, start)
 

@@ -63,7 +63,7 @@ def chosen(facts: Facts) -> str:
     if not previews:
         return _reason(facts.audit)
     is_one = len(previews) == 1
-    preview = "is a preview, and gets" if is_one else "are previews, and get"
+    preview = "is a preview and receives" if is_one else "are previews and receive"
     return f"{_reason(facts.audit)} {' and '.join(previews)} {preview} no verdict."
 
 

@@ -456,7 +456,7 @@ def refused_table(facts: Facts) -> ReportTable:
     rehearsal = facts.rehearsal
     refused = () if rehearsal is None else rehearsal.refused
     total = 0 if rehearsal is None else rehearsal.refused_count
-    return build("Refused clients, most often refused first", columns, refused, row, total=total)
+    return build("Refused clients, most refusals first", columns, refused, row, total=total)
 
 
 def lenient_table(facts: Facts) -> ReportTable:

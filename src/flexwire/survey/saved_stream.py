@@ -236,8 +236,8 @@ def _check_options(record: FollowedRecord, request: AnalysisRequest, row_filter:
     except ValueError as error:
         raise SavedStateError(f"the state is damaged: {error}") from None
     same = {
-        "other brokers or ports": brokers == request.brokers,
-        "another setting for credentials": (
+        "different brokers or ports": brokers == request.brokers,
+        "a different credentials setting": (
             record.state.show_credentials == request.show_credentials
         ),
         "another release of the captured brokers": record.release == request.release,

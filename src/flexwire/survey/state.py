@@ -447,9 +447,9 @@ def load_state(request: AnalysisRequest, data: bytes | None) -> SavedState | Non
         return None
     saved = SavedState.from_bytes(data)
     if saved.flows.brokers != request.brokers:
-        raise SavedStateError("the state was written with other brokers or ports")
+        raise SavedStateError("the state was written with different brokers or ports")
     if saved.pairing.show_credentials != request.show_credentials:
-        raise SavedStateError("the state was written with another setting for credentials")
+        raise SavedStateError("the state was written with a different credentials setting")
     return saved
 
 

@@ -114,7 +114,7 @@ class TapConfig:
     max_bytes: int = _told(
         DEFAULT_FILE_BYTES,
         "--rotate",
-        "Begin a new file after this many MiB. SIGHUP begins a new file at once.",
+        "Start a new file after this many MiB. SIGHUP starts a new file at once.",
         least=1,
         unit=MIB,
     )
@@ -131,7 +131,7 @@ class TapConfig:
     processes: int = _told(
         1,
         "--processes",
-        "Spread the connections over this many processes, to use as many cores. --keep-mib, "
+        "Spread the connections over this many processes, to use that many cores. --keep-mib, "
         "--keep-files and --metrics count all processes together.",
         least=1,
         most=MOST_PROCESSES,

@@ -183,7 +183,7 @@ class ProcessRunner:
                 for worker in running:
                     await worker.gone.wait()
         except TimeoutError:
-            log.error("a process of the tap did not end within %g seconds", _CLOSE_SECONDS)  # noqa: TRY400  # the message is enough
+            log.error("a tap process did not end within %g seconds", _CLOSE_SECONDS)  # noqa: TRY400  # the message is enough
         finally:
             for worker in running:
                 if not worker.gone.is_set():
@@ -231,7 +231,7 @@ class ProcessRunner:
         except OSError as error:
             control.close()
             ask.close()
-            raise TapError(f"a process of the tap cannot be started: {error}") from error
+            raise TapError(f"a tap process cannot be started: {error}") from error
         finally:
             theirs.close()
             asking.close()
@@ -379,11 +379,11 @@ class ProcessRunner:
         self._own = self._own + worker.counts
         worker.gone.set()
         if not worker.ready.done():
-            worker.ready.set_exception(TapError("a process of the tap ended before it was ready"))
+            worker.ready.set_exception(TapError("a tap process ended before it was ready"))
         elif not worker.is_over and not self._closing:
             self._own.failures += 1
             log.error(
-                "a process of the tap ended (closed connections: %d); a new process starts",
+                "a tap process ended (closed connections: %d); a new process will be started",
                 len(worker.clients),
             )
             task = asyncio.create_task(self._restart())
@@ -396,7 +396,7 @@ class ProcessRunner:
             try:
                 await self._start_one()
             except (TapError, CaptureError) as error:
-                log.error("cannot replace a process of the tap: %s", error)  # noqa: TRY400  # the message is enough
+                log.error("cannot replace a tap process: %s", error)  # noqa: TRY400  # the message is enough
             else:
                 return
 

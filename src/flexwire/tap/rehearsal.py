@@ -298,7 +298,7 @@ class RehearsingForwarder:
         role = role_of(self._sent, is_replica=_is_replicas(request, payload), highest=self._sent)
         if role != "client":
             self._rehearsal.end(
-                f"a {role} is among the clients: {self._host} sent {request.api_name} "
+                f"one of the clients is a {role}: {self._host} sent {request.api_name} "
                 f"v{version}; let brokers connect to each other directly"
             )
 

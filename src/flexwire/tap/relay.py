@@ -518,7 +518,7 @@ class Relay:
             self._finish(was_reset=True)
         elif isinstance(error, TimeoutError) and error.errno is None and self._client_ended:
             # All requests are answered, and the broker has not closed the TLS session in time.
-            log.debug("%s: the broker did not end TLS", self.name)
+            log.debug("%s: the broker did not close the TLS session", self.name)
             self._finish()
         else:
             self._ended_by(error)

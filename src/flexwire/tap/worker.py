@@ -199,7 +199,7 @@ class Worker:
     def _take(self, files: list[int], upstream: HostPort, number: int) -> None:
         if not files:
             # If this process cannot open more files, the system closes a socket.
-            line = "closed a client's connection: a process of the tap has too many open files"
+            line = "closed a client's connection: a tap process has too many open files"
             self._saying.say(logging.ERROR, line, line)
             self._carrier.stats.failures += 1
             self._note_end(number)

@@ -29,7 +29,7 @@ _PAIRS: tuple[tuple[str, str, tuple[int, ...] | None, str | None], ...] = (
 def run(bootstrap: str) -> ClientOutcome:
     """Produce and consume in a group, as clients of today and of the years 2016 to 2018."""
     ledger = OutcomeRecorder(
-        "kafka-python", kafka.__version__, part="clients from today, 2018, 2017 and 2016"
+        "kafka-python", kafka.__version__, part="clients from 2016, 2017, 2018 and today"
     )
     servers = bootstrap.split(",")
     try:

@@ -158,7 +158,7 @@ def _ask_the_wrong_broker(ledger: OutcomeRecorder, address: str) -> None:
         f"Fetch from the wrong broker: got error code {partition['errorCode']} and leader "
         f"{advertised}, expected error code {_NOT_LEADER} and leader {addresses[leader]}",
     )
-    ledger.step("fetched from the wrong broker and learned the right one")
+    ledger.step("fetched from the wrong broker and learned which one is right")
 
 
 def _addresses(brokers: Iterable[dict[str, Any]]) -> dict[int, str]:

@@ -96,7 +96,9 @@ class FixedWidth(Convention):
         types = _BY_WIDTH.get(len(data), ())
         if not types:
             return HeaderEvidence(
-                key, -1, f"{len(data)} bytes are not text, and no type has this width"
+                key,
+                -1,
+                f"the {len(data)} bytes are not valid text, and no type is that many bytes long",
             )
         values = [f"{type_} {_LAYOUTS[type_].unpack(data)[0]!r}" for type_ in types]
         return HeaderEvidence(key, 1, " or ".join(values))

@@ -135,7 +135,7 @@ class SpringJson(Convention):
                 text = self.key_text(key)
                 class_ = self._class(text, value)
                 if first.setdefault(text, class_) != class_:
-                    reason = "headers with the same key must have one class, got"
+                    reason = "headers with the same key must have the same class, got"
                     reason = f"{reason} {first[text]} and {class_}"
                     raise self.misfit(key, reason)
                 if class_:

@@ -199,7 +199,8 @@ def _read_inner(data: bytes, wrapper: Kip82Entry, reading: DecodeOptions) -> lis
     for start, data_of_entry in entries:
         if data_of_entry[MAGIC_AT] != MAGIC:
             reason = (
-                f"a message of magic {data_of_entry[MAGIC_AT]} is in a wrapper of magic {MAGIC}"
+                f"a message with magic value {data_of_entry[MAGIC_AT]} is inside a wrapper message "
+                f"with magic value {MAGIC}"
             )
             raise RecordError(reason, offset=start)
         try:
@@ -207,7 +208,9 @@ def _read_inner(data: bytes, wrapper: Kip82Entry, reading: DecodeOptions) -> lis
         except RecordError as error:
             raise RecordError(error.reason, offset=start + error.offset) from None
         if entry.compression is not Compression.NONE:
-            raise RecordError("a message in a wrapper is compressed again", offset=start)
+            raise RecordError(
+                "a message inside a wrapper message is itself compressed", offset=start
+            )
         inner.append(entry)
     if entries.partial:
         raise RecordError("an inner message is cut off", offset=entries.partial.position)

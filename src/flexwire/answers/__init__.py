@@ -2,14 +2,14 @@
 
 Each answer is defined in its own file, which is named after the answer.
 
-An answer is a function of tables (`flexwire.answers.asking.answer.AnalysisTables`) that returns a
-DataFrame. Next to the function, an object of the class `flexwire.answers.asking.answer.Answer`
-describes the columns and how the report shows them. Spark groups the rows, so an answer contains
-few rows. `asking/` contains code that several answers share, and `state/` computes state from the
-logs of internal topics. `flexwire.spark` opens outputs and writes answers into them.
-`ANSWERS_BY_NAME` maps each name to its answer, and imports an answer when it is first used.
-`ANSWERS` contains all answers, in the order of the report. `LOG_ANSWERS` contains the answers about
-logs, and `STATE_ANSWERS` those about internal topics.
+An answer is a function that takes tables (`flexwire.answers.asking.answer.AnalysisTables`) and
+returns a DataFrame. Next to the function, an object of the class
+`flexwire.answers.asking.answer.Answer` describes the columns and how the report shows them. Spark
+groups the rows, so an answer contains few rows. `asking/` contains code that several answers share,
+and `state/` computes state from the logs of internal topics. `flexwire.spark` opens outputs and
+writes answers into them. `ANSWERS_BY_NAME` maps each name to its answer, and imports an answer when
+it is first used. `ANSWERS` contains all answers, in the order of the report. `LOG_ANSWERS` contains
+the answers about logs, and `STATE_ANSWERS` those about internal topics.
 
 The laws of this package:
 
@@ -54,7 +54,7 @@ require("flexwire.answers", "spark", "numpy", "pyarrow", "pandas", "pyspark")
 class AnswerRegistry(Mapping[str, "Answer"]):
     """All answers by name.
 
-    The names are file names. A file is imported when its answer is first used.
+    The names are module names. A module is imported when its answer is first used.
     """
 
     @cached_property

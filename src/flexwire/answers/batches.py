@@ -93,7 +93,7 @@ def _part(tables: AnalysisTables) -> DataFrame:
 
 
 def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from the sums of all days."""
+    """Return the answer's rows, computed from the sums of all days."""
     if is_grown(tables):
         parts = with_topic_names(with_learned_names(parts, tables), tables)
     parts = parts.withColumn("topic_id", F.when(F.col("topic").isNull(), F.col("topic_id")))

@@ -54,8 +54,8 @@ def boundaries(tables: AnalysisTables) -> DataFrame | None:
     Without the earlier state, the cut can separate a request from its response. The request counts
     as unanswered, and the response counts as unpaired. A frame that is split by the cut cannot be
     decoded. The later part of a connection lacks the software name and the login that the client
-    sent at the beginning. The other answers about tables that grow do not correct these effects.
-    This answer shows how large the effects are.
+    sent when the connection began. The other answers about tables that grow do not correct these
+    effects. This answer shows the extent of these effects.
 
     Two connections with the same addresses count as one connection that was cut if the first
     analysis saw no end and the next analysis saw no beginning. If the tables contain a single

@@ -27,7 +27,7 @@ _TOPICS: Final = {topic.topic: topic for topic in InternalTopic}
 # The fields of a key that identify the subject of a record.
 _ABOUT: Final = {"group": ("group", "group_id"), "transactional_id": ("transactional_id",)}
 _KEYS: Final = tuple(f"key.{field}" for fields in _ABOUT.values() for field in fields)
-# A producer counts offsets from 0. The broker replaces these offsets with the real offsets.
+# A producer counts offsets from 0. The broker replaces them with the real offsets.
 _PRODUCED: Final = "produce"
 _NEEDED: Final = ("topic", "source", "partition", "offset", "timestamp", "key", "value", "reason")
 _ROW: Final = ("message", "type", *_ABOUT)
@@ -126,7 +126,7 @@ def _without_records(rows: DataFrame) -> DataFrame:
 
 
 def _typed(rows: DataFrame, topic: InternalTopic) -> DataFrame:
-    """Return the records of one topic with their message and their subject."""
+    """Return the records of one topic, each with its message and its subject."""
     there_by_message = {}
     if topic.has_keys:
         there_by_message = fields_there(topic, [*record_names(topic)], _KEYS)

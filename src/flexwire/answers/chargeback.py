@@ -99,9 +99,9 @@ def chargeback(
     character. The first matching pattern determines the team.
 
     Repeated segments are not counted, and withheld records belong to no topic. Request logs do not
-    contain frame sizes, so bytes without a topic are null. They do contain the sizes of produced
-    and fetched records, but not the sizes of records sent to share consumers (ShareFetch). For
-    topics that share consumers read, the bytes are therefore null, and the number of requests
+    contain frame sizes, so the bytes without a topic are null. They do contain the sizes of
+    produced and fetched records, but not the sizes of records sent to share consumers (ShareFetch).
+    For topics that share consumers read, the bytes are therefore null, and the number of requests
     includes all answered requests for the topic. Kafka 2.7 and earlier do not log the size of
     produced records.
     """
@@ -110,7 +110,7 @@ def chargeback(
 
 
 def _part_of_day(tables: AnalysisTables) -> DataFrame:
-    """Return the sums of tables, without principals.
+    """Return the sums over tables, without principals.
 
     Principals come from the table of connections.
     """
@@ -120,7 +120,7 @@ def _part_of_day(tables: AnalysisTables) -> DataFrame:
 def _part(tables: AnalysisTables, frames: DataFrame) -> DataFrame:
     """Return sums by day, client and topic.
 
-    A request that may be answered later has a separate row.
+    There is a separate row for each request that may be answered later.
 
     Such a row contains the key of the request; in all other rows, these columns are null.
     """
@@ -137,7 +137,7 @@ def _part(tables: AnalysisTables, frames: DataFrame) -> DataFrame:
 
 
 def _total(parts: DataFrame, tables: AnalysisTables, labels: Labels) -> DataFrame:
-    """Return the rows of the answer from the sums of all days."""
+    """Return the answer's rows, computed from the sums of all days."""
     if tables.answered_later is not None:
         # The response is counted in place of the request, so the request itself is not counted.
         later = tables.answered_later.withColumn("is_late", F.lit(True))

@@ -157,11 +157,11 @@ def _with_instances(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 @returns(COLUMNS)
 def client_metrics(tables: AnalysisTables) -> DataFrame | None:
-    """Return each metric of each client, with the values of all attributes combined.
+    """Return every metric of every client, with the values for all attributes combined.
 
-    flexwire reads metrics with the OpenTelemetry classes that ``flexwire[telemetry]`` installs.
-    Without these classes, no metrics are read, and ``error`` states the reason. Clients push only
-    the metrics that the cluster subscribes to.
+    flexwire reads metrics by means of the OpenTelemetry classes that ``flexwire[telemetry]``
+    installs. Without these classes, no metrics are read, and ``error`` states the reason. Clients
+    push only the metrics that the cluster subscribes to.
     """
     parts = _part(tables)
     return None if parts is None else _total(parts, tables)
@@ -192,7 +192,7 @@ def _part(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from sums."""
+    """Return the answer's rows, computed from sums."""
     summed = _with_instances(parts, tables).groupBy(*_CLIENT, *_METRIC)
     rows = summed.agg(
         *(F.sum(name).alias(name) for name in ("points", "value_count", "counts")),
@@ -220,7 +220,7 @@ def _sum_lists(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _shown(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the columns of the answer from sums whose exact sums are in lists."""
+    """Yield the columns of the answer, based on sums whose exact sums are in lists."""
     begin_task()
     for batch in batches:
         yield pa.RecordBatch.from_pylist(

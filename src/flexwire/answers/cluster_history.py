@@ -49,7 +49,7 @@ VIEW_COLUMNS: Final = (
 
 
 def partition_history(state: ClusterState) -> DataFrame:
-    """Return a row for each partition's first state, and for each change of its leader or ISR.
+    """Return a row for each partition's first state, and for each change to its leader or ISR.
 
     The history begins where the state begins. To include the complete history, use
     ``cluster_state(…, oldest=True)``. Partitions of deleted topics are included.

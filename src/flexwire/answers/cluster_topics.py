@@ -26,7 +26,7 @@ COLUMNS = (
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
     Column("topic_id", pa.string(), "its id"),
     Column("partitions", pa.int64(), "the number of partitions in the topic", heading="Partitions"),
-    Column("replicas", pa.int64(), "the largest number of replicas of a partition",
+    Column("replicas", pa.int64(), "the highest number of replicas of any partition",
            heading="Replicas"),
     Column("offline", pa.int64(), "partitions without a leader", heading="Offline"),
     Column("under_replicated", pa.int64(),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import AnalysisTables
 
-# Before a client is authenticated, it sends only these requests.
+# Before it is authenticated, a client sends only these requests.
 HANDSHAKE: Final = "SaslHandshake"
 OPENING: Final = ("ApiVersions", HANDSHAKE, "SaslAuthenticate")
 PAUSE_US: Final = 1_000_000
@@ -112,7 +112,7 @@ def connections(tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
     frame, and the time from the last frame to this end. A reauthentication is a SASL handshake
     after a request that is not part of authentication.
 
-    The capture does not show why a side closed a connection, or what happened before and after the
+    The capture shows neither why a side closed a connection nor what happened before and after the
     capture. A connection counts in ``opened`` only if its beginning was captured, and in
     ``not_closed`` only if its end was not captured.
     """
@@ -120,7 +120,7 @@ def connections(tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
 
 
 def _total(parts: DataFrame, tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
-    """Return the rows of the answer from the facts about each connection on each day."""
+    """Return the answer's rows, computed from the facts about each connection on each day."""
     short_us = to_int(short_seconds, "short_seconds", least=1) * 1_000_000
     kafka_rows = _connection_rows(parts, tables)
     clients = kafka_rows.withColumn("whole_us", _whole_us()).groupBy(*_WHO).agg(*_sums(short_us))
@@ -216,7 +216,8 @@ def _connection_rows(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
 def _part(tables: AnalysisTables) -> DataFrame:
     """Return the facts from the frames of each connection on each day.
 
-    ``unanswered`` are the requests without a response. A later analysis may contain the response.
+    ``unanswered`` contains the requests without a response. A later analysis may contain the
+    response.
     """
     frames = tables.frames
     moment = F.unix_micros("time")

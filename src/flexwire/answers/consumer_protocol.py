@@ -149,12 +149,13 @@ def _part(tables: AnalysisTables) -> DataFrame | None:
         parts.append(_responses(answered))
     if not parts:
         return None
-    # One assignment of each kind is enough, because all assignments of a kind show the same facts.
+    # One assignment of each kind is enough, because all assignments of the same kind show the same
+    # facts.
     return map_in_arrow(_summed(parts).select(*_SUMS.names), _keep_some_assignments, _SUMS)
 
 
 def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from sums."""
+    """Return the answer's rows, computed from sums."""
     of_days = parts.where(F.col(HALF).isNull())
     names = [name for name in _SUMS.names if name != HALF]
     over_midnight = joined_halves(parts, names, of_request={"group_id", "client_ids"})
@@ -180,7 +181,7 @@ def _summed(parts: list[DataFrame]) -> DataFrame:
 
 def _facts(sums: DataFrame, tables: AnalysisTables) -> DataFrame:
     """Return the facts about each group from sums of whole exchanges."""
-    # The columns of software have the same names as in frames.
+    # The software columns have the same names as in frames.
     names = [_SOFTWARE_OF_MEMBER.get(name, name) for name in _MEMBER.names]
     fields = zip(names, _MEMBER.names, strict=True)
     own = sums.withColumns({name: F.col(f"member.{field}") for name, field in fields})
@@ -208,13 +209,13 @@ def _union_of(name: str) -> SparkColumn:
 
 
 def _of_requests(tables: AnalysisTables) -> list[DataFrame]:
-    """Return the facts in requests."""
+    """Return the facts that requests contain."""
     facts = (_joins(tables), _assignments(tables), _beats(tables))
     return [rows for rows in facts if rows is not None]
 
 
 def _joins(tables: AnalysisTables) -> DataFrame | None:
-    """Return the facts in each JoinGroup request."""
+    """Return the facts that each JoinGroup request contains."""
     requests = tables.message(f"{_JOIN}Request")
     if requests is None:
         return None
@@ -257,7 +258,7 @@ def _beats(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _beats_and_codes() -> ExchangeFilter:
-    """Return the heartbeats of members that join with the consumer protocol, and error codes."""
+    """Return heartbeats of members that join with the consumer protocol, and the error codes."""
     is_join = F.col("body.group_id").isNotNull() & (F.col("body.member_epoch") == 0)
     request = F.struct(F.col("body.group_id").alias("group_id"))
     return ExchangeFilter(_BEAT, request, F.col("body.error_code"), request=is_join)
@@ -383,7 +384,7 @@ def judge_facts(group: dict[str, Any]) -> dict[str, Any]:
 
 
 class AssignmentFacts(NamedTuple):
-    """The facts in the assignments of a group, for `GroupTraits`."""
+    """The facts that the assignments of a group contain, for `GroupTraits`."""
 
     has_user_data: bool | None
     is_unreadable: bool

@@ -135,7 +135,7 @@ def _part(tables: AnalysisTables, width: int = _MINUTE_US) -> DataFrame | None:
 
 
 def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from the sums of all days."""
+    """Return the answer's rows, computed from the sums of all days."""
     alike = (*_ABOUT, "topics")
     # An interval may cover parts of two days.
     counted = parts.groupBy(*alike).agg(F.sum("responses").alias("alike"))

@@ -66,8 +66,8 @@ COLUMNS = (
 def group_members(tables: AnalysisTables) -> DataFrame | None:
     """Return the members of groups, as group coordinators recorded them.
 
-    For a member of a classic group, the subscription and the assignment are known if the member is
-    a consumer that writes them in Kafka's format. If the log of the cluster's metadata is given,
+    The subscription and the assignment of a member of a classic group are known if the member is a
+    consumer that writes them in Kafka's format. If the log of the cluster's metadata is given,
     topic ids are shown with the names of the topics.
     """
     logs = tables.internal

@@ -2,7 +2,7 @@
 
 ``kafka-consumer-groups --reset-offsets --from-file`` reads lines that consist of a group, topic,
 partition and offset, without a header (KIP-122, KIP-175). The tool exits with status 0 even if
-something fails, so a line that it cannot use would go unnoticed.
+something fails, so an unusable line would go unnoticed.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ COLUMNS = (
            _NONE,
            heading="Committed"),
     Column("expire_time", _TIME, "when the commit expires",
-           "if the offset retention of the broker decides when the commit expires"),
+           "if the broker's offset retention determines when the commit expires"),
     Column("pending", pa.int64(), "commits of transactions that have not ended",
            "if compaction may have removed the ends of transactions, or if the outcome of the "
            "commit depends on the Kafka release",
@@ -88,7 +88,7 @@ COLUMNS = (
 def group_offsets(tables: AnalysisTables) -> DataFrame | None:
     """Return the partitions for which groups committed offsets, as coordinators recorded them.
 
-    To move groups to another cluster, or to return them to an earlier state, set these offsets. A
+    To move groups to another cluster or to return them to an earlier state, set these offsets. A
     commit in a transaction counts once the transaction is committed, and is ``pending`` until then.
     Commits that were deleted or have expired are not counted. Commits do not show which consumers
     read only committed records. For such a consumer, ``stable_lag`` is the lag that the consumer

@@ -89,15 +89,15 @@ def groups(tables: AnalysisTables) -> DataFrame | None:
 
     The answer states a cause only if the captured traffic proves it.
 
-    "new member": a member joined without a member id or with an id that it had just received, or
-    the leader's last list of members did not contain this member. A static member that restarts
-    counts as a new member. "member left": after the previous generation, a member sent LeaveGroup,
-    or a heartbeat with the epoch for leaving. "session expired": a member of the previous
-    generation is missing and did not leave, and its last heartbeat was at least a session timeout
-    ago. "leader rejoined" and "metadata changed": the first member to join was the leader, or
-    another member with a changed subscription, and no member had been told to rejoin. If the
-    traffic proves no cause, the cause is "unknown". An unknown cause occurred either on a
-    connection that was not captured or inside the broker.
+    "new member": a member joined without a member id or with an id that it had just received, or it
+    was not in the leader's last list of members. A static member that restarts counts as a new
+    member. "member left": after the previous generation, a member sent LeaveGroup, or a heartbeat
+    with the epoch for leaving. "session expired": a member of the previous generation is missing
+    and did not leave, and its last heartbeat was at least a session timeout ago. "leader rejoined"
+    and "metadata changed": the first member to join was the leader, or another member with a
+    changed subscription, and no member had been told to rejoin. If the traffic proves no cause, the
+    cause is "unknown". An unknown cause occurred either on a connection that was not captured or
+    inside the broker.
     """
     filters = [*classic_exchanges(tables), *heartbeat_exchanges(tables)]
     if not filters:
@@ -114,7 +114,7 @@ def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
 
 
 def _of_events(group_events: DataFrame) -> DataFrame:
-    """Return the rows of the answer from all events."""
+    """Return the answer's rows, computed from all events."""
     # Later steps process one group at a time, so rows do not have to be moved again.
     rows = with_history(group_events.repartition(*_GROUP))
     each = _with_generation(_proven(rows)).groupBy(*_GROUP, "generation")

@@ -67,8 +67,8 @@ def hanging_transactions(tables: AnalysisTables) -> DataFrame | None:
     A coordinator aborts a transaction that exceeds its timeout. The rows list transactions that the
     coordinator did not abort. A partition may also contain an open transaction that no coordinator
     knows of (KIP-664). "Now" is the time of the last record of any internal topic, or the requested
-    moment. If offsets define the requested moment, each coordinator log has its own "now". If
-    logs were copied one after the other while a broker was running, a transaction may seem to hang
+    moment. If offsets define the requested moment, each coordinator log has its own "now". If logs
+    were copied one after the other while a broker was running, a transaction may appear to hang
     although it does not. If offsets define the requested moment, transactions that no coordinator
     knows of are left out.
     """

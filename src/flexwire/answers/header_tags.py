@@ -164,7 +164,7 @@ def _summed() -> dict[str, SparkColumn]:
 
 
 def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from sums."""
+    """Return the answer's rows, computed from sums."""
     of_connections = parts.where("could is not null")
     names_of_software = software_of(of_connections, tables)
     could = of_connections.select(*CONNECTION, F.inline("could")).join(

@@ -77,13 +77,13 @@ COLUMNS: tuple[Column, ...] = (
 
 
 def headers(tables: AnalysisTables) -> DataFrame:
-    """Return each record header key by topic and client, with counts, sizes and value types.
+    """Return every record header key by topic and client, with counts, sizes and value types.
 
     A record that was both produced and fetched counts for both clients. Sizes are in bytes and
     exclude the varints that precede keys and values. The counts include all headers. Spark's
     built-in functions check the types of values in the first record of each batch, and in one of
     every 64 other records. The bytes of a value may match a convention by chance. The values of
-    Kafka Connect's headers are text, and are reported as "utf-8". Control records and records that
+    Kafka Connect's headers are text and are reported as "utf-8". Control records and records that
     could not be read are not counted.
     """
     return _total(_part(tables), tables)
@@ -97,7 +97,7 @@ def _part(tables: AnalysisTables) -> DataFrame:
 
 
 def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from the sums of all days."""
+    """Return the answer's rows, computed from the sums of all days."""
     if is_grown(tables):
         unnamed = parts.withColumns({"topic_id": F.col("topic"), "topic": F.lit(None)})
         named = with_topic_names(with_learned_names(unnamed, tables), tables)

@@ -167,7 +167,7 @@ def _short(end: str) -> SparkColumn:
 
 
 def _with_outcome(commits: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Add the outcome to commits.
+    """Add the outcome to each commit.
 
     The outcome of a commit in a transaction comes from a later EndTxn.
     """

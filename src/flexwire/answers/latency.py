@@ -164,8 +164,8 @@ def latency(tables: AnalysisTables) -> DataFrame:
     members, or a Produce that waits for replicas.
 
     A broker that throttles a client responds immediately, and then does not read from the
-    connection for the duration of the throttle time. A request that arrives during this time waits.
-    The latency of such a request excludes this wait, which is reported in ``throttled_us``.
+    connection for the duration of the throttle time. A request that arrives during this time has to
+    wait. The latency of such a request excludes this wait, which is reported in ``throttled_us``.
     """
     return _rows(_counted(_responses(tables), _BY))
 
@@ -214,7 +214,7 @@ def _part(tables: AnalysisTables) -> DataFrame:
 
 
 def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from the sums of all days."""
+    """Return the answer's rows, computed from the sums of all days."""
     names = (*_WHOLE_DAY, "slowest")
     by_bucket = parts.where(F.col(_KEPT).isNull()).select(
         *_BY, *names, F.posexplode("times").alias("number", "one")
@@ -317,7 +317,7 @@ def _responses(tables: AnalysisTables) -> DataFrame:
 def _responses_of_days(tables: AnalysisTables, paused: DataFrame | None) -> DataFrame:
     """Return the responses from `_responses` that need only rows of their own day, with that day.
 
-    ``paused`` are the rows of `paused_responses`, or None if nothing was throttled.
+    ``paused`` contains the rows of `paused_responses`, or is None if nothing was throttled.
 
     Three kinds of rows have `_KEPT`: all other responses, requests for records that have no
     response on their day, and the first response of a connection on a day, unless the connection

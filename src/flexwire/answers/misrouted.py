@@ -51,7 +51,7 @@ def misrouted(tables: AnalysisTables) -> DataFrame | None:
     captured.
     """
     asked = exchanges(tables, "ApiVersions")
-    # A catalog with releases before 4.4 does not contain these fields.
+    # A catalog that contains only releases before 4.4 does not contain these fields.
     if asked is None or "node_id" not in asked.select("request.*").columns:
         return None
     refused = asked.where(F.col("response.error_code") == _REFUSED)

@@ -2,7 +2,7 @@
 
 When flexwire reads logs, it rewrites a sample of each topic's batches with each combination of
 codec, level and batch size. This answer adds up the results and estimates nothing else. A
-combination without a large enough sample has no row.
+combination whose sample is not large enough is omitted.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def savings(tables: AnalysisTables) -> DataFrame | None:
     The sample consists of a few runs of successive batches, spread evenly over the topic's
     segments. Only the largest topics are sampled. The CPU time of a codec is not measured. Nor does
     the sample show whether a producer could collect such a batch within its linger.ms. Internal
-    topics have no row, because brokers write them, and producer settings do not affect them.
+    topics are omitted, because brokers write to them and producer settings do not affect them.
     """
     logs = tables.logs
     if logs is None:

@@ -127,7 +127,7 @@ def _part(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from sums."""
+    """Return the answer's rows, computed from sums."""
     of_days = parts.where(F.col(HALF).isNull()).select(*_SUMMED)
     over_midnight = joined_halves(parts, _SUMMED, of_request=_MEMBER)
     return _shown(all_of([of_days, over_midnight]), tables)
@@ -146,11 +146,11 @@ def _summed(rows: DataFrame) -> DataFrame:
 
 
 def _shown(sums: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from sums of whole exchanges."""
+    """Return the answer's rows, computed from sums of whole exchanges."""
     named = with_topic_names(sums.withColumn("topic", F.lit(None).cast("string")), tables)
     counts = named.groupBy(*_ROW[:3], "topic", _ROW[3]).agg(
         *(
-            # A client may send any numbers, so a sum may be too large.
+            # A client may send any numbers, so the sum may be too large.
             F.coalesce(F.sum(name).try_cast("bigint"), F.lit(0)).alias(name)
             for name in _COUNTS
         ),

@@ -63,8 +63,8 @@ COLUMNS = (
 def share_state(tables: AnalysisTables) -> DataFrame | None:
     """Return the partitions of share groups, as share coordinators recorded them.
 
-    The state consists of the last snapshot and the updates of its epoch. The members of share
-    groups are in ``group_members``, if the log of `__consumer_offsets` was read.
+    The state consists of the last snapshot and the updates of its epoch. The answer
+    ``group_members`` lists the members of share groups if the log of `__consumer_offsets` was read.
     """
     logs = tables.internal
     state = None if logs is None else logs.view(_TOPIC, state_of)

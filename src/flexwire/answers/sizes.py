@@ -116,8 +116,8 @@ COLUMNS: tuple[Column, ...] = (
 def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
     """Return each message and version with its size as sent and its size in each other encoding.
 
-    The numbers of messages and clients and the bytes as sent are exact. For a measured message, the
-    size in another encoding is the exact number of bytes that flexwire would write. The sample
+    The numbers of messages and clients, and the bytes as sent, are exact. For a measured message,
+    the size in another encoding is the exact number of bytes that flexwire would write. The sample
     contains the first 256 frames of each connection, and one in 32 of the other frames, in blocks
     spread over the whole connection. If ``whole`` is true, all frames are measured. To estimate a
     size, the bytes as sent are multiplied by the size ratio of the measured messages.
@@ -151,7 +151,7 @@ def _part(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
 
 
 def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from the sums of all days."""
+    """Return the answer's rows, computed from the sums of all days."""
     by_client = (*_GROUP, "client_id")
     counted = (
         parts.where("not is_sample")

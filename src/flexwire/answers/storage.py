@@ -1,4 +1,4 @@
-"""The content of topics' log segments, and how much of it compaction would remove.
+"""The contents of topics' log segments, and how much of them compaction would remove.
 
 The answer is computed from the tables of logs and contains one row for each topic. Every byte of
 every segment that was read is counted once. Only one replica of each partition is read.
@@ -113,12 +113,12 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def storage(tables: AnalysisTables) -> DataFrame | None:
-    """Return each topic with its batches, records, sizes and ages, and its superseded records.
+    """Return each topic with its batches, records, sizes, ages and superseded records.
 
     The numbers of superseded records are exact: keys are compared by a 128-bit hash. The keys of
     each partition are compared when its log is read. As in Kafka's log cleaner, a record of an
-    aborted transaction supersedes no other record, and is removed itself. A tombstone that is the
-    last record of its key does not count as superseded. Compaction removes it after
+    aborted transaction does not supersede any other record, and is itself removed. A tombstone that
+    is the last record of its key does not count as superseded. Compaction removes it after
     delete.retention.ms. A log does not show whether or when its topic is compacted. The active
     segment is never compacted. Percentiles of batches are exact below 100 kB, and larger
     percentiles are rounded down to five significant digits.

@@ -90,12 +90,12 @@ COLUMNS: tuple[Column, ...] = (
 
 
 def tagged_fields(tables: AnalysisTables) -> DataFrame:
-    """Return each tagged field with its place and the software of the client.
+    """Return each tagged field with its place and the client's software.
 
     A known field counts as sent if its value is not the default, because Kafka does not send
-    default values. The column ``bytes`` counts only the bytes of values, without tag and size. Tags
-    that the catalog does not know come from newer releases, come from other software, or are
-    incorrect. If a client sends its software name on a connection, all of its messages on this
+    default values. The column ``bytes`` counts only the bytes of values, and not the tag and the
+    size. Tags that the catalog does not know come from newer releases, come from other software, or
+    are incorrect. If a client sends its software name on a connection, all of its messages on this
     connection count for this software. Bodies that cannot be decoded are not counted, but the
     fields in their headers are.
     """
@@ -127,7 +127,7 @@ def _part(tables: AnalysisTables) -> DataFrame:
 
 
 def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from sums."""
+    """Return the answer's rows, computed from sums."""
     of_connections = parts.where("read is not null")
     software = software_of(of_connections, tables)
     uses = parts.where("read is null").drop(*SOFTWARE).join(software, [*CONNECTION], "left")

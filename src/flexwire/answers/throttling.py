@@ -1,4 +1,4 @@
-"""Throttling: the clients that brokers slow down, their APIs, and the clients that do not wait."""
+"""Throttling: which clients brokers slow down, for which APIs, and which clients do not wait."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _no_sums(table: DataFrame) -> DataFrame:
 
 
 def _total(parts: DataFrame, _tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from the sums of all days."""
+    """Return the answer's rows, computed from the sums of all days."""
     kept = parts.where(F.col(_KEPT).isNotNull()).select(*_BY, f"{_KEPT}.*")
     waits = with_earlier_waits(kept)
     of_days = parts.where(F.col(_KEPT).isNull()).select(*_BY, *_SUMMED)
@@ -187,7 +187,7 @@ def _has_none(tables: AnalysisTables) -> bool:
 def _responses(tables: AnalysisTables) -> DataFrame:
     """Return all responses, with their client, their day, and the time of their request.
 
-    ``is_known`` is true if a request of the API is known.
+    ``is_known`` is true if the response's request and API are known.
     """
     frames = tables.frames
     asked = F.timestamp_micros(F.unix_micros("time") - F.col("latency_us"))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _TopicPlace(NamedTuple):
-    """A place in a message that contains the names of topics.
+    """A place in a message that contains topic names.
 
     The place consists of an array in the body, and the field of the array that contains the topic.
     """
@@ -123,7 +123,7 @@ def _part(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _total(parts: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """Return the rows of the answer from the sums of all days."""
+    """Return the answer's rows, computed from the sums of all days."""
     every = with_topic_names(parts.where("not is_follower"), tables)
     each = every.groupBy("topic", "topic_id", *_CLIENT).agg(
         F.array_sort(F.collect_set("group")).alias("groups"),
@@ -149,7 +149,7 @@ def _topics_of(tables: AnalysisTables, place: _TopicPlace) -> DataFrame | None:
         return None
     at = f"body.{place.topics}"
     names = place.name or "topic_id"
-    # This expression lets Spark read only these columns of the topics, without their partitions.
+    # With this expression, Spark reads only these columns of the topics, and not their partitions.
     pairs = F.arrays_zip(
         F.col(f"{at}.{names}").alias("named"), F.col(f"{at}.topic_id").alias("topic_id")
     )

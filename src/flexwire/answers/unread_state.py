@@ -1,4 +1,4 @@
-"""The internal-topic records that cannot be decoded, and that therefore belong to no state."""
+"""The internal-topic records that cannot be decoded and are therefore not part of any state."""
 
 from __future__ import annotations
 

@@ -61,8 +61,9 @@ def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
     Groups that may be in use are left out: groups about which something is unknown, and groups for
     which a transaction has a pending commit. Groups that committed less than ``recent`` ago are
     also left out, because a consumer that assigns its own partitions commits offsets but never
-    appears as a member. Groups that a client uses in the captures and request logs of this analysis
-    are also left out. If no record shows when a group was last used, its ``idle_us`` is null.
+    appears as a member. Groups that a client uses according to the captures and request logs of
+    this analysis are also left out. If no record shows when a group was last used, its ``idle_us``
+    is null.
 
     A row does not prove that nobody needs a group: a group that is used once a quarter would look
     the same in this answer.

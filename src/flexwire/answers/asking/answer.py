@@ -228,7 +228,7 @@ def returns(
     [Callable[Concatenate[AnalysisTables, P], DataFrame | None]],
     Callable[Concatenate[AnalysisTables, P], DataFrame],
 ]:
-    """Return a decorator that makes a function of tables return these columns, in this order.
+    """Return a decorator that makes a function on tables return these columns, in this order.
 
     If the function returns None, the result is a DataFrame without rows.
     """
@@ -304,11 +304,11 @@ class AnalysisTables:
 
     ``message`` returns the table for one message ("FetchRequest"), or None if the message has no
     table. ``logs`` is None if no log segments were given. If the tables are files, ``narrow``
-    returns a message's table with only the given columns. (Spark itself would read all fields of
-    nested arrays.) ``internal`` is set while logs with internal topics are analyzed, because no
-    table contains their content. ``opened`` describes the output from which the tables were opened.
-    If the tables cover only a span of time, ``named`` returns the complete table for a message that
-    contains topic names.
+    returns a message's table with only the given columns. (Spark itself would read every field of
+    nested arrays.) ``internal`` is set while logs of internal topics are analyzed, because no table
+    contains the content of these topics. ``opened`` describes the output from which the tables were
+    opened. If the tables cover only a span of time, ``named`` returns the complete table for a
+    message that contains topic names.
 
     For the total of daily sums (`flexwire.answers.asking.day_sums`), there are four more
     attributes. ``told`` returns the topic names that are stored with the sums. ``learned`` is the
@@ -367,7 +367,7 @@ class AnalysisTables:
         schema: pa.Schema,
         only: ValueRanges | None = None,
     ) -> DataFrame | None:
-        """Apply ``task`` to these columns of all messages; return None if there are no messages.
+        """Apply ``task`` to these columns of all messages, or return None if there are no messages.
 
         The task receives the name of the message with each batch. Row groups that contain no row
         from ``only`` may be left out.

@@ -109,7 +109,7 @@ def _values(table: DataFrame, path: tuple[str, ...]) -> Column | None:
     return column if in_array else F.array(column)
 
 
-# Somebody must examine each client with one of these verdicts.
+# Each client with one of these verdicts must be examined by a person.
 _NAMED = VERDICTS[: VERDICTS.index("documented as unsupported") + 1]
 _BREAKS = VERDICTS[: VERDICTS.index("cannot say")]
 MOST_FINDINGS: Final = 100_000
@@ -302,7 +302,7 @@ def audit_rows(audit: Audit) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, AUDIT_TABLE)
 
 
-# The maximum size of the sums that the driver collects at the same time, in bytes.
+# The maximum size of the sums that the driver collects at once, in bytes.
 _COLLECTED: Final = 64 << 20
 _SUMS: Final = pa.schema([("sums", pa.binary())])
 
@@ -347,15 +347,15 @@ class TableEvidence:
     def _merge(self, sums: list[DataFrame]) -> None:
         """Add the sums from tasks.
 
-        If the sums are large, the driver holds the sums of only one task at a time.
+        If the sums are large, the driver holds those of only one task at a time.
         """
         if not sums:
             return
         every = reduce(DataFrame.unionByName, sums).persist()
         try:
             size = every.agg(F.sum(F.octet_length("sums"))).collect()[0][0] or 0
-            # An iterator runs a job for each part, so it is used only if the sums are too large to
-            # be collected at the same time.
+            # An iterator runs one job per part, so it is used only if the sums are too large to be
+            # collected at once.
             rows = every.collect() if size <= _COLLECTED else every.toLocalIterator()
             for row in rows:
                 # The tasks of this job wrote these bytes.

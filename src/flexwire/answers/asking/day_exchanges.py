@@ -83,7 +83,7 @@ def exchanges_of_days(
 
 
 def _answers(responses: DataFrame, asked: DataFrame | None, same: Sequence[str]) -> DataFrame:
-    """Return the exchanges with a response, with `HALF` if the request is from an earlier day."""
+    """Return the answered exchanges, with `HALF` if the request is from an earlier day."""
     half = _half(responses, is_request=False)
     is_later = day_of_time("asked") != F.col(DAY)
     if asked is None:
@@ -99,7 +99,7 @@ def _answers(responses: DataFrame, asked: DataFrame | None, same: Sequence[str])
 def joined_halves(
     sums: DataFrame, columns: Sequence[str], of_request: Collection[str]
 ) -> DataFrame:
-    """Return these columns of the exchanges that span two days, from sums with `HALF`.
+    """Return these columns of the exchanges that span two days, based on sums with `HALF`.
 
     The columns in ``of_request`` come from the request, and all others from the response.
     """

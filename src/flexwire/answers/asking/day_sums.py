@@ -52,7 +52,7 @@ def all_of(parts: Collection[DataFrame]) -> DataFrame:
 
 
 def filled(parts: Collection[DataFrame]) -> DataFrame:
-    """Return the rows of several tables; columns that a table lacks are null in its rows.
+    """Return the rows of several tables; columns that a table lacks are null in that table's rows.
 
     There must be at least one table.
     """

@@ -35,8 +35,9 @@ def hash_of(value: Column) -> Column:
 def sketched(rows: DataFrame, by: Sequence[str], sums: Mapping[str, Column]) -> DataFrame:
     """Group rows by these columns, and return each group's ``sums`` and the sketch of its hashes.
 
-    Each of the ``sums`` is an aggregate of the column with the same name. Applied to the sums of
-    groups of rows, the aggregate must return the same value as for all rows.
+    Each of the ``sums`` is an aggregate of the column with the same name. When it is applied to the
+    sums of groups of rows, the aggregate must return the same value as when it is applied to all
+    rows.
     """
     columns = [column.alias(name) for name, column in sums.items()]
     # Equal values are first combined into one row, so that the smallest hashes can be found without

@@ -76,12 +76,12 @@ _EVENT: Final = pa.schema(
 
 
 def request_columns(**columns: Column) -> Column:
-    """Return the columns of a request; columns that are missing become null."""
+    """Return the columns of a request, with null for missing columns."""
     return F.struct(*_typed(_ASKED, columns))
 
 
 def response_columns(**columns: Column) -> Column:
-    """Return the columns of a response; columns that are missing become null."""
+    """Return the columns of a response, with null for missing columns."""
     return F.struct(*_typed(_TOLD, columns))
 
 
@@ -204,7 +204,7 @@ def classic_exchanges(tables: AnalysisTables) -> list[ExchangeFilter]:
 
 
 def classic_beats(tables: AnalysisTables, *, by_day: bool = False) -> list[DataFrame]:
-    """Return when each member of a generation was last seen, on each day or overall."""
+    """Return the time when each member of a generation was last seen, on each day or overall."""
     beats = tables.message(f"{HEARTBEAT}Request")
     if beats is None:
         return []
@@ -281,7 +281,7 @@ def _told_to_rebalance(tables: AnalysisTables) -> list[ExchangeFilter]:
 
 def _told_on(tables: AnalysisTables) -> list[ExchangeFilter]:
     """Return the filters of `_told_to_rebalance`, for single days."""
-    # If the responses of a day contain no error, they are not read. The request filter remains,
+    # If a day's responses contain no errors, they are not read. The request filter remains,
     # because the error may arrive on a later day.
     return [
         replace(one, response=F.lit(col=False)) if _has_no_error(tables, api_name) else one
@@ -314,7 +314,7 @@ def _told_filters() -> dict[str, ExchangeFilter]:
 
 
 def _has_no_error(tables: AnalysisTables, api_name: str) -> bool:
-    """Return whether it is known that no response of an API contains an error."""
+    """Return whether it is known that none of an API's responses contains an error."""
     message = f"{api_name}Response"
     codes = [("body", *place.path) for place in error_places(message)]
     return tables.hold_only(message, codes, NO_ERROR)

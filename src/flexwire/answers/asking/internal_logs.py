@@ -278,7 +278,7 @@ class InternalLogs:
 
 
 def internal_topics(files: Sequence[InputFile]) -> frozenset[str]:
-    """Return the internal topics that have a segment among the log files."""
+    """Return the internal topics of which a segment is among the log files."""
     return TOPICS.intersection(partition.topic for _, partition, _ in _segments(files))
 
 
@@ -357,7 +357,7 @@ def open_transactions_of(logs: InternalLogs, of: InternalTopic) -> DataFrame | N
 def with_stable_lag(commits: DataFrame, logs: InternalLogs, of: InternalTopic) -> DataFrame:
     """Add ``stable_offset`` and ``stable_lag`` to commits, with null where they are unknown.
 
-    ``commits`` has ``topic``, ``partition``, ``offset`` and ``end_offset``, and may have
+    ``commits`` contains ``topic``, ``partition``, ``offset`` and ``end_offset``, and may contain
     `WATERMARK`. Consumers with ``read_committed`` stop at the last stable offset. That is the first
     offset of an open transaction, or the offset at which all consumers stop if this is lower. The
     lag is 0 for a consumer that is already beyond the last stable offset, for example because it

@@ -30,7 +30,7 @@ def to_labels(labels: Labels | str | Path | None) -> dict[str, str]:
 
 
 def read_labels(path: str | Path) -> dict[str, str]:
-    """Read labels from a CSV file with the header ``client_id,team``, and keep their order.
+    """Read labels, in order, from a CSV file with the header ``client_id,team``.
 
     Raises `ArgumentError`, which states the line number, if the file cannot be read.
     """

@@ -48,7 +48,7 @@ def known_name(topic_id: Column) -> Column:
 
 
 def is_grown(tables: AnalysisTables) -> bool:
-    """Return whether the tables contain several analyses, which may know different names.
+    """Return whether the tables contain several analyses, each of which may know different names.
 
     Each analysis fills in the topic names of its records from its own Metadata responses.
     """
@@ -171,16 +171,16 @@ TOPIC_IDS = {
     for place in RECORDS_FIELDS
     if place.topic_id
 }
-"""For each message, the columns with the ids of the topics whose records it carries."""
+"""The columns that contain the ids of the topics whose records a message carries, by message."""
 
 
 def carried_topics(tables: AnalysisTables) -> DataFrame | None:
     """Return a row for each frame and each topic whose records the frame carries.
 
     The result is None if no frame can carry records. ``record_bytes`` is the size of the topic's
-    record batches in the frame, including truncated batches. Records that a capture does
-    not contain have no row, because their size is unknown. A request log may lack a size, in which
-    case ``record_bytes`` is null. ``is_first`` is true in the first row of each frame.
+    record batches in the frame, including truncated batches. Records that a capture does not
+    contain are omitted, because their size is unknown. A request log may lack a size, in which case
+    ``record_bytes`` is null. ``is_first`` is true in the first row of each frame.
     """
     tables_of_topics = [
         _of(table, place)
@@ -390,8 +390,8 @@ def kafka_error_name(code: Column | str) -> Column:
     """Return the name of an error code, such as "NOT_COORDINATOR" for 16.
 
     Args:
-        code: error codes, such as ``body.error_code`` of the message tables. The result is
-        null for a null, and for a code that Kafka 4.4 does not define.
+        code: error codes, such as ``body.error_code`` of the message tables. The result is null for
+            a null value and for a code that Kafka 4.4 does not define.
     """
     return _of_code({number: f"'{name}'" for number, name in ERROR_NAMES.items()}, code)
 

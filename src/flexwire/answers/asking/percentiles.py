@@ -6,9 +6,9 @@ the values three times, and take four times as long as one `percentile_approx` (
 for 20 million values). `ranked` counts equal values first, and takes 10 s for any number of
 percentiles.
 
-The counts of many days contain many different values. `at_rank_within` therefore finds a percentile
-in parts, each of which contains the counts of one `bucket`. Only the counts in buckets that contain
-a percentile are sorted.
+The counts from many days contain many distinct values. `at_rank_within` therefore finds a
+percentile in parts, each of which contains the counts of one `bucket`. Only the counts in buckets
+that contain a percentile are sorted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EXACT_BELOW: Final = 100_000
 a task has fewer distinct values.
 """
 
-_DIGITS: Final = 19  # the digits of the largest bigint
+_DIGITS: Final = 19  # the number of digits in the largest bigint
 _BUCKET_DIGITS: Final = 2
 _UP_TO, _IN_ALL = "values_up_to", "values_in_all"
 
@@ -41,7 +41,7 @@ def rounded(column: str) -> Column:
 def bucket(column: str) -> Column:
     """Return a column of integers rounded down to two significant digits: 2,300 for 2,345.
 
-    A bucket has at most a thousand different `rounded` values.
+    A bucket contains at most a thousand distinct `rounded` values.
     """
     return F.expr(_rounded(column, _BUCKET_DIGITS))
 
@@ -56,7 +56,7 @@ def _rounded(column: str, kept: int = 5) -> str:
 
 
 def percentile(column: str, percent: int) -> Column:
-    """Return an aggregate: a percentile of the values in a column, `rounded`.
+    """Return an aggregate: a percentile of the `rounded` values in a column.
 
     Nulls are ignored. If there are no values, the percentile is null.
     """

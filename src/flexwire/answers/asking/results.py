@@ -66,7 +66,7 @@ def choose_answers(
     *,
     needs_taker: bool = True,
 ) -> tuple[Answer, ...]:
-    """Return the chosen answers; ``asked`` is "all", "none", or names and answers.
+    """Return the chosen answers; ``asked`` is "all", "none", or a list of names and answers.
 
     If answers from ``answers_by_name`` are chosen by name, only these are imported. "all" returns
     all of them in the order of the report. If ``labels`` is a file, it is read immediately, for the

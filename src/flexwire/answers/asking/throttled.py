@@ -68,7 +68,7 @@ def _throttles_of(tables: AnalysisTables, message: str) -> DataFrame | None:
 def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
     """Return a row for each response whose request waited because the client was throttled.
 
-    ``throttled`` are the rows of `throttles`. Each row contains the key of its frame and these
+    ``throttled`` contains the rows of `throttles`. Each row contains the key of its frame and these
     columns: ``throttled_us``, above 0 and at most the latency; ``is_pipelined``, true if the
     request was sent before the throttled response arrived; and ``cause``, the ``api_name`` and
     ``client_id`` of that response.
@@ -87,7 +87,7 @@ def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
 def paused_responses(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
     """Return the responses on throttled connections, and the lengths of the pauses on each day.
 
-    ``throttled`` are the rows of `throttles`. The result is used by `waits_of_days` and
+    ``throttled`` contains the rows of `throttles`. The result is used by `waits_of_days` and
     `pauses_for_later`.
     """
     rows = _responses(tables, throttled).withColumn(DAY, day_of_time())
@@ -122,9 +122,9 @@ def with_first_of_day(responses: DataFrame) -> DataFrame:
 
     Once a broker has responded, it is reading again. Therefore, only requests that were sent before
     the first response of a day can have waited because of a throttled response on an earlier day.
-    ``responses`` are all responses, with the key of their frame, `DAY`, ``time``, ``asked`` and
-    ``is_captured``. The added columns are ``is_affected``, ``is_first``, and ``place``, which is
-    the ``frame_index`` of that first response.
+    ``responses`` contains all responses, each with the key of its frame, `DAY`, ``time``, ``asked``
+    and ``is_captured``. The added columns are ``is_affected``, ``is_first``, and ``place``, which
+    is the ``frame_index`` of that first response.
     """
     by_day = [*connection_key(responses.columns), DAY]
     of_days = responses.where("is_captured").groupBy(*by_day)
@@ -147,11 +147,11 @@ def with_first_of_day(responses: DataFrame) -> DataFrame:
 def with_earlier_waits(kept: DataFrame) -> DataFrame:
     """Return the responses among the kept rows, with the delay that earlier pauses caused.
 
-    ``kept`` are rows for `earlier_waits`, without requests. The waits of a response's own day are
-    in its ``throttled_us`` (null without a wait), ``is_pipelined`` and ``cause``, if the rows have
-    these columns. In the result, ``throttled_us`` is the sum of both waits. The other columns
-    describe the last pause, which is on the response's own day if the request also waited on that
-    day.
+    ``kept`` contains the rows for `earlier_waits`, without requests. The waits of a response's own
+    day are in its ``throttled_us`` (null without a wait), ``is_pipelined`` and ``cause``, if the
+    rows have these columns. In the result, ``throttled_us`` is the sum of both waits. The other
+    columns describe the last pause, which is on the response's own day if the request also waited
+    on that day.
     """
     key = (*connection_key(kept.columns), "frame_index")
     names = [name for name in ("throttled_us", "is_pipelined", "cause") if name in kept.columns]
@@ -176,9 +176,9 @@ def with_earlier_waits(kept: DataFrame) -> DataFrame:
 def earlier_waits(rows: DataFrame, connection: Sequence[str]) -> DataFrame:
     """Return how long responses were delayed by pauses on earlier days.
 
-    ``rows`` are pauses from `pauses_for_later`, and responses without ``throttle_us``. These rows
-    contain ``connection``, ``frame_index``, ``time``, ``asked``, ``api_name``, ``client_id`` and
-    ``place``. For a response, ``place`` is the ``frame_index`` of the first response of the
+    ``rows`` contains pauses from `pauses_for_later`, and responses without ``throttle_us``. These
+    rows contain ``connection``, ``frame_index``, ``time``, ``asked``, ``api_name``, ``client_id``
+    and ``place``. For a response, ``place`` is the ``frame_index`` of the first response of the
     connection on that day. For a pause, it is the pause's own ``frame_index``. The first response
     is one of the rows, with or without ``asked``.
 

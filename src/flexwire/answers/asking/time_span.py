@@ -1,4 +1,4 @@
-"""A span of time for answers, and the rows of tables in this span."""
+"""A time span for answers, and the rows of tables within this span."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class TimeSpan:
         is_late = self.since is None or day >= self.since.astimezone(UTC).date().isoformat()
         if self.until is None or not is_late:
             return is_late
-        # The end of the span is not part of it.
+        # The span does not include its end.
         end = self.until.astimezone(UTC)
         last = end.date().isoformat()
         return day < last or (day == last and end.time() != datetime.min.time())

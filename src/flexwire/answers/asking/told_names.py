@@ -35,7 +35,7 @@ def with_learned_names(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
 
 
 def with_names(rows: DataFrame, names: DataFrame) -> DataFrame:
-    """Fill in ``topic`` from ``topic_id``, with the table of names that other analyses learned."""
+    """Fill in ``topic`` from ``topic_id``, using the table of names that other analyses learned."""
     # If an id has two names, the name that sorts last is used, as within one analysis.
     later = names.groupBy("topic_id").agg(F.max("topic").alias("later_topic"))
     joined = rows.join(F.broadcast(later), ["topic_id"], "left")
@@ -44,7 +44,7 @@ def with_names(rows: DataFrame, names: DataFrame) -> DataFrame:
 
 def _pairs(table: DataFrame) -> DataFrame:
     """Return the pairs of an id and a name in responses, for each day."""
-    # This makes Spark read only these two columns of the topics, without their partitions.
+    # This ensures that Spark reads only these two columns of the topics, and not their partitions.
     pairs = F.arrays_zip("body.topics.topic_id", "body.topics.name")
     # Brokers repeat the same names in many responses.
     different = table.select(day_of_time().alias(DAY), pairs.alias("topics")).distinct()

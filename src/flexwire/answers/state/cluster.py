@@ -3,7 +3,8 @@
 The state at an offset is computed from the newest snapshot at or before it, and from the records in
 the log after that snapshot. Without a snapshot, the state comes from the log alone, which must
 begin at offset 0. Records of metadata transactions that were aborted or had not ended are not part
-of the state. Each view of a state is in the file of an answer, such as ``cluster_topics``.
+of the state. Each view of a state is defined in the module of an answer, such as
+``cluster_topics``.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ CHANGE_COLUMNS: Final = (
         "if the files do not show this, and committed_to was not given",
     ),
 )
-"""The columns at the end of most views."""
+"""The last columns of most views."""
 
 
 def changed() -> list[SparkColumn]:
@@ -116,7 +117,7 @@ def named(number: SparkColumn, names: Mapping[int, str]) -> SparkColumn:
 
 
 def endpoints(columns: SparkColumn) -> SparkColumn:
-    """Return the endpoints of a broker or controller by name, as the type `ENDPOINTS`."""
+    """Return the endpoints of a broker or controller, by name, as the type `ENDPOINTS`."""
     endpoint_structs = F.transform(
         columns,
         lambda endpoint: F.struct(
@@ -178,7 +179,7 @@ class ClusterState:
     clears_elr: bool
 
     def typed(self, reads: Mapping[str, Sequence[str]]) -> DataFrame:
-        """Return the records of some types, with a struct column of the requested fields for each.
+        """Return the records of some types, with a struct column of requested fields for each type.
 
         There are also the columns ``in_log``, ``offset``, ``timestamp`` and ``is_committed``.
         """

@@ -30,8 +30,8 @@ _FIELDS: Final = {
 
 COMMITTED, ABORTED, PENDING = "committed", "aborted", "pending"
 # Coordinators of 3.x wrote values up to version 3 (`MetadataVersion.offsetCommitValueVersion`).
-# Kafka 4.0 has only the new coordinator, but still writes version 3. Later releases write version
-# 4.
+# Kafka 4.0 includes only the new coordinator, but still writes version 3. Later releases write
+# version 4.
 _OF_NEW_COORDINATOR: Final = 4
 _FACTS: Final = ("producer_id", "producer_epoch", "is_transactional")
 
@@ -45,7 +45,7 @@ def last_commits(log: InternalLog) -> DataFrame:
     ``is_known`` (false if compaction may have removed a record, or if releases of Kafka disagree).
     Deleted and expired commits are left out.
 
-    A commit in a transaction takes effect at the COMMIT marker of the transaction. As in Kafka, the
+    A commit in a transaction takes effect at the transaction's COMMIT marker. As in Kafka, the
     commit that was written last wins, even if its marker precedes another marker. A tombstone
     removes every commit of its key that was written before it, even if the transaction ends later
     (Kafka's `OffsetMetadataManager`, KAFKA-14505). Coordinators before 4.0 kept such a commit when
@@ -78,7 +78,8 @@ def last_commits(log: InternalLog) -> DataFrame:
         F.max(F.when(is_before & is_committed & F.col("is_odd"), F.col("end"))).alias("odd_end"),
         F.collect_list(F.when(is_before & is_pending, pending)).alias("pending"),
         F.max("commit.log_partition").alias("log_partition"),
-        # Compaction treats the two keys as different, so records with either key may be missing.
+        # Compaction treats the two keys as different keys, so records with either one may be
+        # missing.
         *(
             F.coalesce(F.bool_or(hides & is_of_key), F.lit(False)).alias(f"{name}_{HIDES}")
             for name, is_of_key in zip(_KEYS, (~is_legacy, is_legacy), strict=True)
@@ -164,7 +165,7 @@ def transactional_commits(log: InternalLog) -> DataFrame:
     """Return the offsets that transactions committed or tried to commit, one row per record.
 
     ``outcome`` is "committed", "aborted", or "pending" if there is no marker yet. Compaction
-    removes commits that were aborted, and commits that were replaced.
+    removes aborted commits and replaced commits.
     """
     rows = _with_outcome(log).where(~F.col(IS_LATER))
     return rows.select(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flexwire.answers.state.log import InternalLog
 
 
-# For each column of bytes: the message in it, and the fields to extract.
+# The message that each column of bytes contains, and the fields to extract from it.
 OPENED: Final = {
     "subscription": (GROUP_MESSAGES["consumer"].subscription, "topics"),
     "assignment": (GROUP_MESSAGES["consumer"].assignment, "assigned_partitions"),
@@ -52,7 +52,7 @@ def _task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for name, (message, field) in OPENED.items():
             versions, bodies = int16_in_front(columns[name].cast(pa.binary()))
             opened = decode_messages(message, bodies, versions, mode="PERMISSIVE").values
-            # Spark keeps the nulls of the messages with this expression.
+            # With this expression, Spark keeps the nulls of the messages.
             columns[name] = pc.struct_field(opened, field)
         yield pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
 
@@ -142,7 +142,7 @@ def groups(log: InternalLog) -> DataFrame:
 
     A group id belongs to only one group at a time, as in the coordinator of 4.x. A record of a
     classic group, or its tombstone, replaces a group of any type with the same id. The coordinator
-    of 3.x reads no other type of group.
+    of 3.x does not read any other type of group.
     """
     described = _by_group(_last(log, _OF_GROUPS))
     # A record of a member also creates the group, before a record with the group's epoch exists.
@@ -214,9 +214,9 @@ def group_members(log: InternalLog) -> DataFrame:
     if compaction removed some of its records, or the record that would show whether it exists. A
     classic group about which nothing is known has a single row, whose ``member_id`` is null.
 
-    For a member of a classic group, the subscription and the assignment are known if the member is
-    a consumer that writes them in Kafka's format. The ``topics`` of a member of a streams group are
-    in its topology.
+    The subscription and the assignment of a member of a classic group are known if the member is a
+    consumer that writes them in Kafka's format. The ``topics`` of a member of a streams group come
+    from its topology.
     """
     last = _last(log, _OF_MEMBERS)
     of_classic = (F.col("type") == CLASSIC_TYPE) & F.col("group_value").isNotNull()
@@ -288,8 +288,8 @@ def _members(last: DataFrame) -> DataFrame:
 def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
     """Return the last records of groups and members: ``group_value``, ``member``, ``assignment``.
 
-    These structures have the fields in ``fields``; other fields are null. The row of a group has a
-    null ``member_id``. Deleted groups and members have null records.
+    These structures contain the fields in ``fields``; all other fields are null. The row of a group
+    has a null ``member_id``. The records of deleted groups and members are null.
     """
     rows = _rows(log, fields)
     at = F.when(~F.col(IS_LATER), F.col("at"))

@@ -275,7 +275,8 @@ def to_as_of(time_or_offsets: Moment | None) -> AsOf:
 def parse_moment(texts: Sequence[str]) -> Moment | None:
     """Parse the values of a command-line option: a time or offsets.
 
-    Returns None if there are no values. A time without a zone is in UTC. Raises `ArgumentError`.
+    Returns None if there are no values. A time without a time zone is interpreted as UTC. Raises
+    `ArgumentError`.
 
     >>> parse_moment(["2026-11-22T10:00Z"])
     datetime.datetime(2026, 11, 22, 10, 0, tzinfo=datetime.timezone.utc)
@@ -415,7 +416,7 @@ class InternalLog:
         return [*kept_names(self.rows), *HEAD_COLUMNS]
 
     def _read(self, selection: LogSelection) -> DataFrame | None:
-        """Read and decode selected records in one task; return None if the files are unknown."""
+        """Read and decode selected records in one task, or return None if the files are unknown."""
         if self.files is None or self.files.rows is not self.rows:
             return None
         topic = BY_NAME[self.topic]
@@ -549,6 +550,6 @@ def _held(piece: LogPiece) -> Iterator[pa.RecordBatch]:
 
 
 def _by_partition(numbers: Mapping[int, int], default: int) -> Column:
-    """Return the value in a mapping for the column ``partition``."""
+    """Return the mapping's value for the column ``partition``."""
     numbers_map = F.create_map(*(F.lit(item) for pair in numbers.items() for item in pair))
     return F.coalesce(F.element_at(numbers_map, F.col("partition")), F.lit(default)).cast("bigint")

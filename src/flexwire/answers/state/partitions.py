@@ -81,7 +81,8 @@ def end_offsets(
 def watermarks_of(logs: Iterable[Replica]) -> dict[Partition, tuple[int | None, bool | None]]:
     """Return the high watermark of each log's partition, and whether this value is exact.
 
-    Logs of topics in tiered storage, and logs without this file, have no high watermark.
+    There is no high watermark for logs of topics in tiered storage, or for logs without the file
+    `replication-offset-checkpoint`.
     """
     brokers = [each_log for each_log in logs if not each_log.is_tiered]
     by_broker = {
@@ -123,7 +124,7 @@ def _open_in(piece: LogPiece) -> Iterator[pa.RecordBatch]:
 
 
 class _Open:
-    """Collect headers in order: each producer's last end, and the first batch after it."""
+    """Collect headers in order: each producer's last end, and the first batch after that."""
 
     def __init__(self) -> None:
         self._ends: dict[int, int] = {}

@@ -3,7 +3,7 @@
 A coordinator writes the same keys many times. When Spark groups by text, it sorts the rows, and
 sorting a row takes four times as long as reading and decoding it. A task therefore omits replaced
 records before it decodes any record, as compaction would. The task considers many batches together,
-because the records in one batch often have different keys. The task holds at most `MOST_BYTES`, and
+because the records in one batch often have different keys. The task holds at most `MOST_BYTES` plus
 one batch.
 """
 
@@ -57,14 +57,15 @@ def internal_records(rows: DataFrame, topic: str, records: Records) -> DataFrame
             as "consumer-offsets".
         records: the records to decode, such as "OffsetCommit" or "TopicRecord". Other records are
             named but not decoded. If fields are given, as in ``{"OffsetCommit": ["key.group",
-            "value.offset"]}``, the structure has only these fields. An empty list means all fields.
-            Request only the fields that you need: Spark takes several times as long to move a field
-            as to decode it.
+            "value.offset"]}``, the structure contains only these fields. An empty list means all
+            fields. Request only the fields that you need: Spark takes several times as long to move
+            a field as to decode it.
 
     New columns: ``type``, ``message``, ``version``, ``release`` (of the layout, if it is not the
     newest that fits the bytes), ``is_tombstone``, ``error``, and a structure for each of
-    ``records``. In topics with keys, the structure has a ``key`` and a ``value``; in other topics
-    it is the message itself. A record that does not decode has an ``error`` and no structure.
+    ``records``. In topics with keys, the structure contains a ``key`` and a ``value``; in other
+    topics, it is the message itself. A record that does not decode has an ``error`` and no
+    structure.
 
     Raises `ArgumentError` for an unknown topic, record or field.
     """
@@ -120,7 +121,7 @@ def last_of_keys(
 
     A key never loses its last row or its last tombstone, which is a row with a null ``value``.
     Unlike other rows, a tombstone also removes what transactions wrote before it. More rows of a
-    key than required may be kept. The rows keep their order.
+    key than required may be kept. The order of the rows is preserved.
     """
     rest = iter(batches)
     latest = _LatestRows(key, value)
@@ -168,7 +169,7 @@ class _LatestRows:
 
     @property
     def is_full(self) -> bool:
-        """True if so few rows can be left out that holding more rows does not help."""
+        """True if so few rows can be omitted that holding more rows does not help."""
         return self._is_compact and self._bytes >= MOST_BYTES // 2
 
     def given(self) -> Iterator[pa.RecordBatch]:

@@ -46,7 +46,7 @@ _GONE: Final = "DELETE_SEGMENT_FINISHED"
 
 
 def remote_segments(log: InternalLog) -> DataFrame:
-    """Return the segments in tiered storage, including those being copied or deleted.
+    """Return the segments in tiered storage, including those that are being copied or deleted.
 
     Columns: ``topic``, ``topic_id``, ``partition``, ``segment_id``; ``state`` in Kafka's words;
     ``start_offset``, ``end_offset``, ``size_bytes``, ``max_time``; ``leader_epochs``: the first

@@ -1,9 +1,9 @@
 """The current activity of a cluster's connections, from growing captures and logs or from a tap.
 
-`pg_stat_activity` lists the connections of a database. This package creates such a list for Kafka,
-and `flexwire who` prints it. The package reads captures or request logs as they grow, or the live
-capture of a running tap. Each frame is processed only once, and only sums are kept. The required
-memory therefore does not grow with the length of the input.
+In PostgreSQL, `pg_stat_activity` lists the connections to a database. This package creates such a
+list for Kafka, and `flexwire who` prints it. The package reads captures or request logs as they
+grow, or the live capture of a running tap. Each frame is processed only once, and only sums are
+kept. The required memory therefore does not grow with the length of the input.
 
 - `connections` collects the facts about each connection from its frames.
 - `reading` assembles segments into frames, and decides which connections are forgotten.

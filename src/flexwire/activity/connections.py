@@ -74,10 +74,10 @@ class WaitingRequest(NamedTuple):
 class ConnectionActivity:
     """A connection: its client, its traffic, and its waiting requests.
 
-    Times are in microseconds since 1970, and come from the capture or the log. ``request_bytes``
-    and ``response_bytes`` include the length prefixes of frames. For request logs, which have no
-    sizes, these two numbers are None. ``client_id`` is the last client id that was sent.
-    ``principal`` is known only from request logs. ``instance_id`` is the client instance id
+    Times are in microseconds since 1970 and are taken from the capture or the log.
+    ``request_bytes`` and ``response_bytes`` include the length prefixes of frames. For request
+    logs, which do not contain sizes, both are None. ``client_id`` is the last client id that was
+    sent. ``principal`` is known only from request logs. ``instance_id`` is the client instance id
     (KIP-714, KIP-1313), in Kafka's text form, from the first frame that contains an id. ``apis``
     counts the requests of each API. ``topics`` lists the topics that appear in requests, in the
     order of their first request, and ``more_topics`` is the number of other topics. ``closed_by``
@@ -121,7 +121,7 @@ class ConnectionActivity:
 
     @property
     def waiting(self) -> int:
-        """The number of requests that still wait for their responses."""
+        """The number of requests that are still waiting for their responses."""
         return len(self._waiting)
 
     @property
@@ -145,7 +145,7 @@ class ConnectionActivity:
             self.software_version = shorten(version or "", MOST_CHARACTERS) or None
 
     def note_instance(self, instance_id: str | None) -> None:
-        """Record a client instance id, or ignore None. The first id of a connection is kept."""
+        """Record a client instance id, and ignore None. The first id of a connection is kept."""
         self.instance_id = self.instance_id or instance_id
 
     def note_errors(self, codes: Sequence[int], api: str, at_us: int) -> None:
@@ -166,7 +166,7 @@ class ConnectionActivity:
                     self.topics[shorten(name, MOST_CHARACTERS)] = None
 
     def wait(self, pair: int, request: WaitingRequest) -> None:
-        """Add a request that waits for its response."""
+        """Add a request that is waiting for its response."""
         self._waiting[pair] = request
         if len(self._waiting) > MOST_WAITING:
             self._waiting.popitem(last=False)
@@ -216,7 +216,7 @@ class ActivityTable:
     def row(
         self, connection: str, client: str, broker: str, times: tuple[int, int]
     ) -> ConnectionActivity:
-        """Return a connection with traffic between two times.
+        """Return a connection that carried traffic between two times.
 
         Create the connection if it is new.
         """

@@ -82,10 +82,10 @@ class GrowingCaptures:
         self.notes: list[str] = []
 
     def poll(self, *, must_exist: bool = False) -> Iterator[Segment]:
-        """Yield the segments that were added, file by file, in the order of their first packets.
+        """Yield the added segments, file by file, in the order of the files' first packets.
 
-        A directory without captures has no segments. Raises `CaptureError` for a path that does not
-        exist. With ``must_exist``, also raises `CaptureError` if no file is a capture. Raises
+        A directory without captures yields no segments. Raises `CaptureError` for a path that does
+        not exist. With ``must_exist``, also raises `CaptureError` if no file is a capture. Raises
         `StorageError` for an object store.
         """
         paths = self._list(must_exist=must_exist)
@@ -232,7 +232,7 @@ def _size(path: Path) -> int:
 
 
 def _open_part(path: Path, start: int, stop: int) -> io.BufferedReader:
-    """Open a part of a file. The file's size and modification time can change during reading."""
+    """Open part of a file. The file's size and modification time can change during reading."""
     try:
         file = io.FileIO(path)
     except OSError as error:

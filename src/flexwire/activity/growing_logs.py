@@ -219,7 +219,7 @@ def _items(log: _GrowingLog, lines: Iterable[Line]) -> Iterator[LoggedRequest | 
 
 
 def _open_part(path: Path, file: io.FileIO, start: int, stop: int) -> io.BufferedReader:
-    """Open a part of a file that remains open and can grow during reading."""
+    """Open part of a file that remains open and can grow during reading."""
     same = io.FileIO(os.dup(file.fileno()))
     same.seek(start)
     error = partial(StorageError, url=str(path), tried="read")

@@ -22,7 +22,7 @@ _MILLION: Final = 1_000_000
 class ActivityColumn(NamedTuple):
     """A column of the list and its sort key.
 
-    If ``is_number`` is true, the largest value comes first.
+    If ``is_number`` is true, the highest value comes first.
     """
 
     key: Callable[[ConnectionActivity], Any]

@@ -39,7 +39,7 @@ OTHERS: Final = ClientLabels("(others)", "", "")
 
 
 class ActivityMetrics:
-    """Add up the traffic of a table's connections by client, for at most ``most`` clients."""
+    """Add up the traffic of a table's connections by client, for up to ``most`` clients."""
 
     def __init__(self, table: ActivityTable, most: int = MOST_SERIES) -> None:
         self._table = table
@@ -55,7 +55,7 @@ class ActivityMetrics:
             self._take(row)
 
     def render(self) -> bytes:
-        """Return the metrics as text for a monitoring system."""
+        """Return the metrics as text that a monitoring system can read."""
         self.update()
         gauges: dict[ClientLabels, Counter[str]] = {labels: Counter() for labels in self._counts}
         for row in self._table:
@@ -109,6 +109,6 @@ def _family(
 
 
 def _escaped(text: str) -> str:
-    """Return the value of a label without surrogates, which UTF-8 cannot encode."""
+    """Return a label's value without surrogates, which UTF-8 cannot encode."""
     text = text.encode("utf-8", "replace").decode()
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -43,8 +43,8 @@ class ActivitySource(Protocol):
     def read(self, *, must_exist: bool = False) -> Iterator[int]:
         """Read the new data in portions that take a few seconds each; yield each portion's size.
 
-        The last portion is smaller than all other portions, and may be 0. Raises the
-        `CaptureError` and `StorageError` of the source.
+        The last portion is smaller than all the others, and its size may be 0. Raises the source's
+        `CaptureError` and `StorageError`.
         """
 
     def finish(self) -> None:

@@ -56,7 +56,7 @@ VIEW_COLUMNS: Final = (
     Column(
         "said_by",
         pa.string(),
-        f'the record that lists the voters: "{KRAFT_VOTERS}", or "{LEADER_CHANGE}" for static voters',
+        f'the record with the voter list: "{KRAFT_VOTERS}", or "{LEADER_CHANGE}" for static voters',
         "if the kraft.version is unknown",
     ),
     Column(

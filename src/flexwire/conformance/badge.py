@@ -1,8 +1,8 @@
 """An SVG badge with the number of cases in which a broker answered like Apache Kafka.
 
-The badge repeats the run's claim without adding to it. It shows no date, so two runs with the same
-result have the same badge. The badge requires no font and no other file: ``textLength`` fits the
-text into the badge.
+The badge repeats the run's claim without adding to it. It shows no date, so that two runs with the
+same result have the same badge. The badge requires no font and no other file: ``textLength`` fits
+the text into the badge.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ALL, _NOT_ALL, _LEFT = "#2e6b3a", "#8a5a00", "#444"
 
 
 def to_badge(run: ConformanceRun) -> str:
-    """Return the badge of a run: its claim, in green if the claim holds in all judged cases."""
+    """Return the badge of a run: its claim, shown in green if it holds in all judged cases."""
     claim = printable(run.claim)
     colour = _ALL if 0 < run.judged == run.as_kafka else _NOT_ALL
     left, right = (round(len(text) * _CHARACTER) + 2 * _MARGIN for text in (_SUBJECT, claim))

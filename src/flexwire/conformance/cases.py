@@ -152,7 +152,7 @@ class Asking:
         return is_chosen and bool(request_entries(api_key))
 
     def with_client_id(self, client_id: str) -> Asking:
-        """Return the same options with another client id in the headers."""
+        """Return the same options with a different client id in the headers."""
         return replace(self, client_id=client_id)
 
 
@@ -235,7 +235,7 @@ class RequestWriter:
         self.form = fitting(found.form, self.schema)
 
     def body(self, form: Mapping[str, Any]) -> Message:
-        """Return the message of a form, with a client's defaults."""
+        """Return the message for a form, with a client's defaults."""
         return read_body(self.message_class, form, self.version)
 
     def header(
@@ -402,7 +402,7 @@ def fitting(form: Any, schema: Schema) -> Any:
 
 
 def add_tags(value: Any, schema: Schema) -> None:
-    """Add `UNKNOWN_TAGS` to each structure of a message that can have tagged fields."""
+    """Add `UNKNOWN_TAGS` to each structure of a message that can contain tagged fields."""
     if schema.flexible:
         setattr(value, UNKNOWN_TAGGED_FIELDS, dict(UNKNOWN_TAGS))
     for field in schema.fields:
@@ -418,7 +418,7 @@ def add_tags(value: Any, schema: Schema) -> None:
 def entity_values(
     form: dict[str, Any], schema: Schema, message_class: type[Message], version: int
 ) -> dict[str, frozenset[str]]:
-    """Return the names and topic ids in a JSON form, by their entity type in the spec.
+    """Return the names and topic ids in a JSON form, keyed by their entity type in the spec.
 
     Specs define no entity type for topic ids, so these are listed under "topicId".
     """

@@ -39,7 +39,7 @@ def compare_offers(
     there: Mapping[int, Versions],
     asking: Asking,
 ) -> BrokerComparison:
-    """Return a second broker's results, with the versions that only one of the two offers."""
+    """Return a second broker's results, and the versions that only one of the two offers."""
     return BrokerComparison(
         other, tuple(_alone(here, there, asking)), tuple(_alone(there, here, asking))
     )

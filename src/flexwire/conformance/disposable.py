@@ -1,9 +1,9 @@
-"""The requests that affect a whole cluster, for clusters that are discarded after the test.
+"""The requests that affect a whole cluster, for clusters that are discarded after a test.
 
 If an API accepts the name of a topic, user, producer or group, the requests contain the run's own
-names. Otherwise they refer to a broker, voter or feature that does not exist. A faulty broker may
+names. Otherwise, they refer to a broker, voter or feature that does not exist. A faulty broker may
 interpret these requests differently, and quotas, credentials, ACLs and tokens remain in the
-cluster. The requests therefore need a separate permission. Broker settings are not changed;
+cluster. The requests therefore require a separate permission. Broker settings are not changed;
 instead, a run uses the same APIs on its own topic.
 """
 

@@ -82,7 +82,7 @@ def result_words(result: CaseResult) -> str:
 
 
 def also_lines(others: Sequence[CaseResult]) -> Iterator[str]:
-    """Yield lines with the names of the other cases that have the same finding."""
+    """Yield lines that list the names of the other cases with the same finding."""
     if others:
         told = _case_names(others)
         yield from _wrapped(f"the same in {plural(len(others), 'other case')}: {told}")
@@ -417,7 +417,7 @@ def _junit_open(case: Case) -> str:
 
 
 def _junit_case(result: CaseResult, against: BrokerComparison | None) -> list[str]:
-    """Write a test. ``against`` is given if a second broker behaved differently."""
+    """Write a test. ``against`` is passed if a second broker behaved differently."""
     lines = []
     if result.verdict is CaseVerdict.DEVIATES and result.deviation is not None:
         kind = quoteattr(result.deviation.rule.name)

@@ -60,7 +60,7 @@ class Ending(Enum):
 class CaseOutcome:
     """The outcome of a request: the payload of a response, or how the exchange ended without one.
 
-    ``unread`` is the number of bytes that arrived with the response, after its end.
+    ``unread`` is the number of bytes that arrived together with the response, but after its end.
     """
 
     payload: bytes | None = None
@@ -349,7 +349,7 @@ class ResponseReading:
 
 
 def error_codes(form: Any, kind: type[Message], version: int) -> dict[str, int]:
-    """Return the error codes in a JSON form, by path."""
+    """Return the error codes in a JSON form, keyed by path."""
     return {
         structure.at(name): structure.form[name]
         for structure in walk_structures(form, kind.definition.schema(version))
@@ -359,7 +359,7 @@ def error_codes(form: Any, kind: type[Message], version: int) -> dict[str, int]:
 
 
 def _check_echo(case: Case, form: Any, kind: type[Message], codes: dict[str, int]) -> None:
-    """Raise a broken rule if a name from the request is missing from the response.
+    """Raise the broken rule if a name from the request is missing from the response.
 
     Names are not required if the response's spec does not define a field for them in this version.
     An entry with an error may consist of the error alone. For example, a broker that is the

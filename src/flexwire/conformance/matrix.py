@@ -1,6 +1,6 @@
 """The matrix of a run: one row per API and group of versions, and one column per kind.
 
-If a second broker differs from the first in a cell, the cell contains a word for each broker.
+If the two brokers of a comparison differ in a cell, it contains a word for each broker.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def matrix_rows(run: ConformanceRun) -> list[Row]:
 
 
 def _words(run: ConformanceRun) -> Iterator[tuple[Case, str]]:
-    """Yield each case with its word, and with the second broker's word if the words differ."""
+    """Yield each case with its word, and with the second broker's word if the two words differ."""
     there = None
     if run.against is not None:
         there = {case.name: word for case, word in _own_words(run.against.other)}
@@ -87,7 +87,7 @@ def _own_words(run: ConformanceRun) -> Iterator[tuple[Case, str]]:
 
 
 def matrix_legend(run: ConformanceRun) -> dict[str, str]:
-    """Return the meanings of the words in a run's matrix that need an explanation."""
+    """Return the meanings of those words in a run's matrix that need an explanation."""
     told = {words for _, words in _words(run)}
     found = {word for words in told for word in words.split(BESIDE)}
     legend = {word: meaning for word, meaning in LEGEND.items() if word in found}

@@ -88,7 +88,7 @@ class OwnThings(Closeable):
     def waits_for(self, result: CaseResult) -> bool:
         """Wait a moment if the broker may be able to execute a request later.
 
-        Return whether the method waited.
+        Return whether it waited.
         """
         if not result.case.writes or not result.error_codes & _LATER or not self._pauses():
             return False
@@ -178,7 +178,7 @@ class OwnThings(Closeable):
     def removing(self, left: list[str]) -> Iterator[None]:
         """When the block ends, remove all objects that cases may have created.
 
-        Objects that could not be removed are added to ``left``, with the reasons. If the block
+        Objects that could not be removed are added to ``left``, each with the reason. If the block
         raises an error, these objects are also logged.
         """
         try:

@@ -1,9 +1,9 @@
-"""The requests that may be sent to any cluster, and why all other requests are not sent.
+"""The requests that may be sent to any cluster, and the reasons why all others are not sent.
 
 A request is listed here only if it changes nothing: it creates no topic, group, member, session or
 producer id, and contains only names that do not exist. A request in which a null or empty list
 means "all" is expensive in a large cluster. Such a list is sent only if the protocol has no other
-read-only request. APIs without a question are not tested, and `why_not_asked` returns the reason.
+read-only request. APIs without a question are not tested; `why_not_asked` returns the reason.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Learned(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A request of an API for a range of versions: its JSON form, with the fields of all versions.
+    """A request to an API for a range of versions: its JSON form, with the fields of all versions.
 
     Strings that contain ``{number}`` are names that do not exist. Separate cases send the form with
     empty lists and with long lists of such names, unless ``one_only`` states a reason not to do so.
@@ -256,7 +256,7 @@ def one_question(route: Route = ANY, **form: Any) -> tuple[Question, ...]:
 def filled(form: Any, number: int = 0, known: Mapping[str, Any] = NOTHING_LEARNED) -> Any:
     """Return a form with ``{number}`` replaced and with topic ids derived from names.
 
-    ``known`` contains the values that the broker has sent, by the names of their `Learned`.
+    ``known`` contains the values that the broker has sent, keyed by the names of their `Learned`.
 
     >>> filled({"groups": [NAME]}, 7)
     {'groups': ['flexwire-conform-7']}

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 class Removal(NamedTuple):
     """A request that removes an object of a run.
 
-    ``makers`` are the APIs whose cases may create the object. ``gone`` contains the error codes
-    that mean that nothing remains: the object was removed or never created (for
-    example, because the broker is not the coordinator). If the run did not learn the value
-    ``needed``, nothing was created. ``noun`` is empty for a member, because its group cannot be
-    removed while the member remains.
+    ``makers`` contains the APIs whose cases may create the object. ``gone`` contains the error
+    codes that mean that nothing remains: the object was removed or never created (for example,
+    because the broker is not the coordinator). If the run did not learn the value ``needed``,
+    nothing was created. ``noun`` is empty for a member, because its group cannot be removed while
+    the member remains.
     """
 
     noun: str
@@ -74,7 +74,7 @@ _NO_GROUP: Final = _NO_COORDINATOR | {69}
 
 
 def removals(own: str) -> list[Removal]:
-    """Return the requests that remove the possible objects of a run, in sending order."""
+    """Return the requests that remove the objects that a run may have created, in sending order."""
     names = OwnNames.of(own)
     asked = {name: questions[-1].form for name, questions in write_questions(own).items()}
     found = [

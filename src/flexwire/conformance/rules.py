@@ -1,7 +1,7 @@
 """The rules for judging responses, each with its wording and its source.
 
-A rule is either kept or broken. If Apache Kafka itself breaks a rule, that is a quirk. `QUIRKS`
-lists the quirks with their releases and reasons.
+A rule is either kept or broken. If Apache Kafka itself breaks a rule, this is called a quirk.
+`QUIRKS` lists the quirks with their releases and reasons.
 """
 
 from __future__ import annotations

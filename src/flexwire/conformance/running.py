@@ -118,7 +118,7 @@ class _Side:
     """A broker, the versions that it offers, its cases, and its finished cases.
 
     ``is_known`` is true if the list of versions could be read. ``finished`` contains the outcomes
-    of cases that were sent before, by name. ``record`` stores the outcome of a case.
+    of cases that were sent earlier, keyed by name. ``record`` stores the outcome of a case.
     """
 
     sender: CaseSender
@@ -130,7 +130,7 @@ class _Side:
 
 
 def _planned(sender: CaseSender, asking: Asking) -> _Side:
-    """Return the first broker with its cases."""
+    """Return the first broker and its cases."""
     sender.connected()
     try:
         offered = sender.offered()
@@ -151,7 +151,7 @@ def _planned(sender: CaseSender, asking: Asking) -> _Side:
 
 
 def _beside(sender: CaseSender, here: _Side) -> _Side:
-    """Return the second broker, with the cases of the first broker that apply to it."""
+    """Return the second broker, with those of the first broker's cases that apply to it."""
     offered = sender.offered()
     # The second broker is tested after the first, and brokers close idle connections.
     sender.close()
@@ -211,7 +211,7 @@ def _sent(
     results: list[CaseResult],
     judged: Callable[[Case, CaseOutcome], CaseResult],
 ) -> CaseResult:
-    """Send and judge a case. Repeat the case if the broker may execute it a moment later."""
+    """Send and judge a case. Repeat it if the broker may be able to execute it a moment later."""
     case = own.prepared(case)
     while True:
         sender = own.sender(case)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CaseSender(Closeable):
-    """Connect to one broker and send cases. ``timeout`` is the limit for an answer in seconds."""
+    """Connect to one broker and send cases. ``timeout`` limits each answer, in seconds."""
 
     def __init__(self, address: str, security: Security, *, client_id: str, timeout: float) -> None:
         self.address = address

@@ -68,7 +68,7 @@ def with_learned(case: Case, asking: Asking, known: Mapping[str, Any]) -> Case:
 
 
 def with_writes(plan: CasePlan, offered: Mapping[int, Versions], asking: Asking) -> CasePlan:
-    """Return a plan followed by the cases that change something."""
+    """Return a plan, followed by the cases that change something."""
     if not asking.own.startswith(PREFIX):
         raise refuse("own", f"a name that begins with {PREFIX}", asking.own)
     questions = own_questions(asking)

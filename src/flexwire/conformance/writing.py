@@ -24,7 +24,7 @@ _SET: Final = 0
 _PROTOCOL: Final = "range"
 LEAVE: Final = -1
 """The epoch with which a member leaves its group or ends its session."""
-# Some brokers forget a group without members when the group's last offset is deleted.
+# Some brokers forget a group without members when the last offset of that group is deleted.
 _FORGOTTEN: Final = 1
 _WAIT_MS: Final = 200
 _SESSION_MS: Final = 30_000
@@ -54,7 +54,7 @@ def own_name() -> str:
 
 
 class OwnNames(NamedTuple):
-    """The names of a run's groups, and of a member that chooses its own name."""
+    """The names of a run's groups and of a member that chooses its own name."""
 
     consumers: str
     sharers: str

@@ -1,4 +1,4 @@
-"""The embedded cluster: three mock brokers on loopback, each behind a repairing proxy.
+"""The embedded cluster: three mock brokers on loopback, each behind a proxy that repairs responses.
 
 confluent-kafka's Python interface can only start the mock with default topics. The demo requires
 the C interface, because only that interface can create topics, limit versions and set advertised
@@ -68,15 +68,15 @@ def _library() -> ctypes.CDLL:
 class MockBrokers:
     """The brokers of one mock cluster. They run until `close` is called.
 
-    Their ids are 1 to ``count``, and they listen on ports of 127.0.0.1 that the system chooses.
+    Their ids are 1 to ``count``, and they listen on 127.0.0.1, on ports that the system chooses.
     """
 
     def __init__(self, count: int) -> None:
         self._library = _library()
         error = ctypes.create_string_buffer(512)
         conf = self._library.rd_kafka_conf_new()
-        # The mock would write its errors about hostile input to standard error. The capture shows
-        # these errors better.
+        # Otherwise, the mock would write its errors about hostile input to standard error. The
+        # capture shows these errors better.
         self._library.rd_kafka_conf_set_log_cb(conf, None)
         self._client = self._library.rd_kafka_new(_PRODUCER, conf, error, len(error))
         if not self._client:

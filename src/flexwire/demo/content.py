@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-# The number of partitions of each topic. Each topic belongs to one client, so that this client
+# The number of partitions of each topic. Each topic belongs to a single client, so that the client
 # reads back only its own records.
 TOPICS = {
     "orders": 6,
@@ -56,9 +56,10 @@ def make_samples(
 ) -> list[SampleRecord]:
     """Return records for a topic, which are the same in every run.
 
-    The records include null keys, tombstones (a key, no value), records without headers, and record
-    headers that are repeated, binary, UTF-8, empty or null. Use ``null_headers=False`` for clients
-    that cannot write null, and ``headers=False`` for clients that do not support record headers.
+    The records include null keys, tombstones (a key but no value), records without headers, and
+    record headers that are repeated, binary, UTF-8, empty or null. Use ``null_headers=False`` for
+    clients that cannot write null, and ``headers=False`` for clients that do not support record
+    headers.
 
     >>> [sample.key for sample in make_samples("orders", 3)]
     [None, b'orders-30', b'orders-76']

@@ -2,7 +2,7 @@
 
 For all other APIs, the broker closes the connection. The mock cluster accepts all requests from the
 demo's clients, and offers newer versions than those clients use. An audit of an old cluster's
-clients needs an old broker.
+clients requires an old broker.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CHUNK = 65536
 
 @asynccontextmanager
 async def run_old_broker() -> AsyncIterator[tuple[str, int]]:
-    """Serve on a port of 127.0.0.1 and yield the address.
+    """Serve on a port on 127.0.0.1, and yield the address.
 
     All connections are closed at the end of the block.
     """

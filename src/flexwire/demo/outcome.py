@@ -31,7 +31,7 @@ class ClientOutcome(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class OutcomeRecorder:
-    """Collect a client's outcome: its steps, its written and read records, and failed checks.
+    """Collect a client's outcome: its steps, the records that it wrote and read, and failed checks.
 
     >>> from flexwire.demo.content import SampleRecord
     >>> ledger = OutcomeRecorder("a-client", "1.0", part="an example")

@@ -2,9 +2,9 @@
 
 ApiVersions: the mock supports versions 0 to 2. For a later version, KIP-511 requires the error
 UNSUPPORTED_VERSION and the broker's own versions, in the layout of version 0. Instead, the mock's
-answer has a compact count that is wrong by one, and no tag sections. This body is not valid in any
-version. librdkafka reads only its error code and continues, but kafka-python 3 decodes the complete
-body and fails.
+answer contains a compact count that is off by one, and no tag sections. This body is not valid in
+any version. librdkafka reads only its error code and continues, but kafka-python 3 decodes the
+complete body and fails.
 
 Metadata: in flexible versions, the mock writes the last tag section twice, so an extra byte follows
 the message. Clients ignore this byte, but a strict decoder does not.
@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 _METADATA, _API_VERSIONS = 3, 18
 _UNSUPPORTED_VERSION = 35
 _FIRST_FLEXIBLE = {_METADATA: 9, _API_VERSIONS: 3}
-# The fields are correlation id, error code, 1, API key, lowest, highest and throttle time.
+# The fields are the correlation id, the error code, 1, the API key, the lowest and the highest
+# version, and the throttle time.
 _WRONG_FALLBACK = struct.Struct(">ihbhhhi")
-# The fields are correlation id, error code, count, API key, lowest and highest.
+# The fields are the correlation id, the error code, the count, the API key, and the lowest and the
+# highest version.
 _RIGHT_FALLBACK = struct.Struct(">ihihhh")
 _EMPTY_TAG_SECTION = b"\0"
 
@@ -82,7 +84,7 @@ class RepairProxy:
     """Listeners on 127.0.0.1, one for each broker address, all of which run in one separate thread.
 
     ``addresses`` are the listeners' addresses, in the order of the brokers. Requests are forwarded
-    unchanged, and so are responses that `repair` does not change.
+    unchanged, as are responses that `repair` does not change.
     """
 
     def __init__(self, brokers: Sequence[tuple[str, int]]) -> None:

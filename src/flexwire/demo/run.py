@@ -113,7 +113,8 @@ def run_demo(
 def record_traffic(directory: Path, *, progress: Progress = silent) -> DemoTraffic:
     """Start the cluster and the tap, run every client, and stop both.
 
-    The capture of an earlier demo in the directory is removed. It is recognized by its file names.
+    A capture from an earlier demo, which is recognized by its file names, is removed from the
+    directory.
     """
     for old in directory.glob(f"{_CAPTURE_PREFIX}-*.pcapng"):
         old.unlink()

@@ -63,13 +63,13 @@ def _widest(values: Sequence[str]) -> int:
 def _least(
     cells: Sequence[Sequence[str]], columns: Sequence[ShownColumn], shown: Sequence[int]
 ) -> int:
-    """Return the smallest possible width of lines with these columns."""
+    """Return the minimum width of lines with these columns."""
     widths = [_narrowest(cells[place], columns[place]) for place in shown]
     return sum(widths) + len(_GAP) * (len(shown) - 1)
 
 
 def _narrowest(values: Sequence[str], column: ShownColumn) -> int:
-    """Return the smallest width of a column. Values may be truncated, but headings may not."""
+    """Return the minimum width of a column. Values may be truncated, but headings may not."""
     widest = _widest(values)
     return min(widest, max(_SHORTEST, len(column.heading))) if _is_text(column) else widest
 

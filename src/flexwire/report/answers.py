@@ -68,7 +68,8 @@ def parts(
 ) -> list[AnswerSection]:
     """Return the sections, in the order of the answers. Answers without rows have no section.
 
-    ``pictures`` contains the results of `chart`, keyed by name. Tables have at most ``rows`` rows.
+    ``pictures`` contains the results of `chart`, keyed by name. Tables contain at most ``rows``
+    rows.
     """
     said = {"header_tags": facts.added_tags.sentences}
     return [
@@ -129,7 +130,7 @@ def _part(answer: AnswerFacts, picture: charts.Chart | None, rows: int) -> Answe
 def _title(answer: AnswerFacts) -> str:
     """Return the title of a picture.
 
-    If all rows have the same time, the title does not say "over time".
+    If all rows have the same time, the title does not include "over time".
     """
     picture = answer.picture
     if picture is None:

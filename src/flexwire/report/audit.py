@@ -231,8 +231,8 @@ def finding_table(facts: Facts) -> ReportTable:
             "the last release that supports the version, and the first release that does not",
         ),
     )
-    # One row lists all releases with the same evidence, and the remedy for the last of these
-    # releases.
+    # One row lists all releases with the same evidence, together with the remedy for the last of
+    # them.
     merged: dict[AuditFinding, tuple[AuditFinding, list[str]]] = {}
     for finding in findings(facts.audit):
         if finding.verdict not in {NOTHING, NOT_JUDGED}:

@@ -41,7 +41,7 @@ def to_csv(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return CSV for people: a header and a line for each row. Lines end with CR LF.
 
     Times are in ISO 8601, the items of lists are separated by spaces, and unknown values are empty.
-    An apostrophe precedes a text that a spreadsheet would interpret as a formula.
+    Text that a spreadsheet would interpret as a formula is preceded by an apostrophe.
     """
     return _written([names, *([cell(value) for value in row] for row in rows)], "\r\n")
 
@@ -200,7 +200,7 @@ def audit_json(
     ``added_tags``.
     """
     whole: dict[str, Any] = msgspec.to_builtins(replace(audit, findings=()))
-    # Encoding each row separately saves two copies of all findings as objects.
+    # Encoding each row separately avoids two copies of all findings as objects.
     rows = [msgspec.json.encode(audit_row(finding)) for finding in audit.findings]
     whole["findings"] = msgspec.Raw(b"[" + b",".join(rows) + b"]")
     if sampled:

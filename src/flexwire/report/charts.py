@@ -181,7 +181,7 @@ def client_chart(facts: Facts) -> Chart | None:
 
 
 def compression_chart(facts: Facts) -> Chart | None:
-    """Return the chart of record batches' bytes per compression type."""
+    """Return the chart of the bytes of record batches per compression type."""
     batches: defaultdict[str, int] = defaultdict(int)
     sizes: defaultdict[str, int] = defaultdict(int)
     for topic in facts.topics:
@@ -241,7 +241,7 @@ def latency_chart(facts: Facts) -> Chart | None:
 
 
 def _middle_and_end(latency: Latency) -> str:
-    """Return the median and the p99. If there are few latencies, return the maximum instead."""
+    """Return the median and the p99, or the maximum instead if there are few latencies."""
     is_known = latency.count >= least_of(99)
     end = units.duration_ms(latency.p99_ms if is_known else latency.max_ms)
     return f"{units.duration_ms(latency.p50_ms)} and {end}{'' if is_known else ' at most'}"
@@ -272,7 +272,7 @@ def _svg(spec: dict[str, Any], ident: str, size: ChartSize) -> str:
     frame = {"config": _CONFIG, "padding": padding, "autosize": {"type": "none"}, "width": width}
     whole = {**spec, **frame}
     svg = vl_convert.vegalite_to_svg(whole, vl_version="6.1", allowed_base_urls=[])
-    # HTML needs no namespaces, and ids must be unique on the whole page.
+    # HTML requires no namespaces, and ids must be unique on the whole page.
     svg = re.sub(r' (?:xmlns(?::xlink)?|version|class|width|height)="[^"]*"', "", svg, count=5)
     svg = re.sub(r'\b(id="|url\(#)(clip|gradient)', rf"\g<1>{ident}-\2", svg)
     # For screen readers, a picture is a single image with alternative text, so its marks have no
@@ -500,8 +500,7 @@ def rebin(parts: Mapping[int, Sequence[float]], step_us: int, limit: int) -> lis
     ]
 
 
-# A label contains everything that distinguishes rows, so it needs more room than the name of an
-# API.
+# A label contains everything that distinguishes rows, so it needs more room than an API name.
 _WIDE: Final = ChartSize(1060, 400, 0)
 _NARROW: Final = ChartSize(350, 0, 0)
 _STEP, _TALL_STEP, _THICK, _THIN = 27, 42, 19, 15

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts
 
 _NAMES = 3
-# The verdicts for which somebody must act or check.
+# The verdicts that require somebody to act or to check something.
 _NOT_SAID: AuditVerdict = "cannot say"
 _TOLD = VERDICTS[: VERDICTS.index("will do nothing") + 1]
 

@@ -1,4 +1,4 @@
-"""Write sentences that explain why two numbers on a page of the report differ."""
+"""Write sentences that explain why two numbers on a report page differ."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def about_connections(facts: Facts) -> str:
 
 
 def about_versions(facts: Facts) -> str:
-    """Return a sentence about requests without a verdict, whose version is unknown."""
+    """Return a sentence about requests that have no verdict because their version is unknown."""
     unread = facts.totals.requests - sum(version_use.requests for version_use in facts.version_uses)
     if unread <= 0 or "version_uses" in facts.left_out:
         return ""

@@ -94,7 +94,7 @@ def worst(uses: Iterable[VersionUse]) -> Verdict:
 
 
 def use_order(use: VersionUse) -> tuple[int, int, str, int, int]:
-    """Return a sort key: breaking uses first, then by traffic, then by all other fields."""
+    """Return a sort key: worst verdicts first, then most requests, then all other fields."""
     return (
         -_SEVERITY[use.verdict],
         -use.requests,

@@ -146,7 +146,7 @@ def _hex_difference(vector: Vector, got: str, direction: Direction) -> Outcome |
     got = got.lower()
     if direction is Direction.DECODE_RECORDS:
         return "expected the content of the batches as json, got hex"
-    # If Kafka refuses to write the message that it read, the bytes that Kafka read are expected.
+    # If Kafka refuses to write the message that it read, the expected bytes are those that it read.
     expected = vector.hex if vector.read is None else vector.hex[: 2 * vector.read]
     if isinstance(vector.written, str):
         expected = vector.written
@@ -261,9 +261,9 @@ def without_unknown(form: Any) -> Any:
 
 
 def _records_difference(expected: Any, got: Any) -> str | None:
-    """Return the difference between batches, if any.
+    """Return the difference between batches, if there is one.
 
-    A codec may omit any key of a batch except its records.
+    A codec may omit any key of a batch except the records.
     """
     if not isinstance(got, dict) or not isinstance(got.get("batches"), list):
         return "expected an object with a list of batches"

@@ -51,7 +51,7 @@ class Expected(StrEnum):
 class Vector(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """The bytes of a message, a header or record batches, with the result of Apache Kafka."""
+    """The bytes of a message, a header or record batches, with Apache Kafka's result."""
 
     case: Annotated[
         str, Meta(description="The name of the case, which does not change between packages.")
@@ -152,7 +152,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     kafka: str
     """The release of Apache Kafka whose classes created or confirmed every case."""
     jars: dict[str, str]
-    """The SHA-256 of each Kafka jar that was used, by the jar's name."""
+    """The SHA-256 of each Kafka jar that was used, keyed by the name of the jar."""
     expected: dict[Expected, int]
     """The number of cases by expected result."""
     files: list[PackageFile]

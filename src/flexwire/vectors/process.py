@@ -166,7 +166,7 @@ class _Running:
         except BlockingIOError:
             return left
         except BrokenPipeError:
-            # The command has ended or is silent. The command's output shows which case applies.
+            # The command has ended or is silent; its output shows which is the case.
             left = left[:0]
         if not left:
             self._selector.unregister(self._in)

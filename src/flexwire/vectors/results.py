@@ -1,4 +1,4 @@
-"""The result of a codec run: counts by message and version, and each deviation."""
+"""The result of a codec run: counts by message and version, and all deviations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from flexwire.vectors.package import Manifest
 
 RECORDS: Final = "record batches"
-"""The name of the row for record batches in a table by message."""
+"""The name of the row for record batches in a table that is grouped by message."""
 _OF_EACH: Final = 2
 """The number of deviations that the text output lists for each message and outcome."""
 _COLUMNS: Final = (

@@ -101,7 +101,7 @@ class LogPart:
         )
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Yield the records as `RECORDS`; raises `CaptureError` for damage except a torn end."""
+        """Yield the records as `RECORDS`, or raise `CaptureError` for damage except a torn end."""
         rows, name = LogRows(pa.schema(LOG_COLUMNS.items())), self.snapshot
         for batch in read_piece(self.piece, rows.read):
             if isinstance(batch, BatchDamage):

@@ -21,7 +21,7 @@ _RECORDS = 120
 
 _Config = dict[str, str | int | bool | logging.Logger]
 
-# The columns are client id, topic, and the other settings of the producer.
+# The columns contain the client id, the topic, and the other settings of the producer.
 _PRODUCERS: tuple[tuple[str, str, _Config], ...] = (
     ("orders-service", "orders", {"compression.type": "zstd", "enable.idempotence": True}),
     ("billing-batch", "payments", {"compression.type": "gzip", "linger.ms": 50}),
@@ -30,7 +30,8 @@ _PRODUCERS: tuple[tuple[str, str, _Config], ...] = (
     ("audit-trail", "audit", {"compression.type": "none"}),
 )
 
-# The columns are client id, group id, topics, and the other settings of the consumer.
+# The columns contain the client id, the group id, the topics, and the other settings of the
+# consumer.
 _CONSUMERS: tuple[tuple[str, str, tuple[str, ...], _Config], ...] = (
     ("orders-projector", "orders-projection", ("orders",), {}),
     ("billing-dashboard", "billing", ("payments", "audit"), {"group.protocol": "consumer"}),
@@ -158,8 +159,8 @@ def _bytes(content: str | bytes | None) -> bytes | None:
 def _transact(ledger: OutcomeRecorder, config: _Config) -> None:
     """Run two transactions that commit (one with a group's offsets) and one that aborts.
 
-    The records of these transactions are not read back, because the control batch with which the
-    mock ends a transaction has a CRC of 0.
+    The records of these transactions are not read back, because the mock ends a transaction with a
+    control batch whose CRC is 0.
     """
     producer = Producer(config | {"transactional.id": "ledger-1", "compression.type": "zstd"})
     producer.init_transactions(_SECONDS)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 _SECONDS = 60.0
 _RECORDS = 80
 
-# The columns are client id, topic, the broker version that the client assumes, and the compression.
+# The columns contain the client id, the topic, the broker version that the client assumes, and the
+# compression.
 _PAIRS: tuple[tuple[str, str, tuple[int, ...] | None, str | None], ...] = (
     ("crm-export", "invoices", None, "gzip"),
     ("warehouse-2018", "stock", (2, 0), "gzip"),
@@ -27,7 +28,7 @@ _PAIRS: tuple[tuple[str, str, tuple[int, ...] | None, str | None], ...] = (
 
 
 def run(bootstrap: str) -> ClientOutcome:
-    """Produce and consume in a group, as clients of today and of the years 2016 to 2018."""
+    """Produce, and consume in a group, like clients from today and from the years 2016 to 2018."""
     ledger = OutcomeRecorder(
         "kafka-python", kafka.__version__, part="clients from 2016, 2017, 2018 and today"
     )

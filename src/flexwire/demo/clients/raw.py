@@ -1,4 +1,4 @@
-"""Plain sockets and flexwire's own codec, for requests that no library sends.
+"""Send requests that no library sends, over plain sockets and with flexwire's own codec.
 
 There are four clients. A future client sends a request header with a tagged field that no release
 defines. A client with outdated metadata asks the wrong broker, and tagged fields in the response
@@ -72,7 +72,7 @@ class RawConnection(Closeable):
     def payload(
         self, api_key: int, name: str, api_version: int, body: dict[str, Any], **header: Any
     ) -> bytes:
-        """Return the bytes of a request with the next correlation id."""
+        """Return the bytes of a request that uses the next correlation id."""
         self._correlation_id += 1
         first: Message = message("RequestHeader").from_json(
             {

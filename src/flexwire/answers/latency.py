@@ -398,7 +398,7 @@ def _without_throttling(responses: DataFrame, waits: DataFrame | None) -> DataFr
 def _by_message(
     responses: DataFrame, tables: AnalysisTables
 ) -> tuple[dict[str, DataFrame], DataFrame]:
-    """Return responses that carry records, by message, with their bytes; and all others."""
+    """Return the responses that may carry records by message, with the bytes, and all others."""
     waiting = {}
     for message in CARRYING_RESPONSES:
         table = tables.message(message)

@@ -1,4 +1,4 @@
-"""Share groups: what each member acquired, its earlier deliveries, and acknowledgements."""
+"""Share groups: acquired records by member, with earlier deliveries and acknowledgements."""
 
 from __future__ import annotations
 

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class CaseSender(Closeable):
-    """Connect to one broker and send cases. ``timeout`` limits each answer, in seconds."""
+    """Connect to one broker and send cases.
+
+    ``timeout`` is the time limit for one answer, in seconds.
+    """
 
     def __init__(self, address: str, security: Security, *, client_id: str, timeout: float) -> None:
         self.address = address

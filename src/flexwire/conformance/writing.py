@@ -63,7 +63,10 @@ class OwnNames(NamedTuple):
 
     @classmethod
     def of(cls, own: str) -> OwnNames:
-        """Return the names for a run whose topic, classic group and transactional id is ``own``."""
+        """Return the names for a run.
+
+        ``own`` is the name of its topic and its classic group, and its transactional id.
+        """
         return cls(f"{own}-consumers", f"{own}-share", f"{own}-streams", id_of(own))
 
 

@@ -326,7 +326,7 @@ def _cut(word: str) -> str:
 
 
 def _moves(answer: AnswerFacts) -> bool:
-    """Return whether the picture shows time. Values from a single moment are drawn by row."""
+    """Return whether to draw values over time; those from a single moment are drawn by row."""
     picture = answer.picture
     return (
         picture is not None and picture.over is not None and len(answer.moments) >= _LEAST_MOMENTS

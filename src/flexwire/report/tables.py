@@ -127,7 +127,7 @@ def latency(value: float) -> ReportCell:
 
 
 def text(value: str, note: str = "") -> ReportCell:
-    """Return the cell for external text, cut to fit the page, with more of it as its title."""
+    """Return the cell for external text, cut to fit the page; its title contains more of it."""
     short = units.shorten(value, 60)
     return ReportCell(short, units.shorten(value, TITLE_LIMIT) if short != value else "", note=note)
 
@@ -424,7 +424,7 @@ def failure_table(facts: Facts) -> ReportTable:
 
 
 def refused_table(facts: Facts) -> ReportTable:
-    """Return the table of clients that a tap refused in a rehearsal, the most refused first."""
+    """Return the table of clients that a tap refused in a rehearsal, most refusals first."""
 
     def row(client: RefusedClient) -> list[ReportCell]:
         if client.works_time_us is not None:

@@ -39,7 +39,7 @@ class CodecLimits:
     case_seconds: float = 5.0
     """The time limit for one answer."""
     start_seconds: float = 60.0
-    """The limit for the first answer after a start, because some languages start slowly."""
+    """The time limit for the first answer after a start; some languages start slowly."""
     line_bytes: int = 16 * 1024 * 1024
     starts: int = 20
     """The maximum number of times that the command is started."""

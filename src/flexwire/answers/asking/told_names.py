@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def told_names(tables: AnalysisTables) -> DataFrame | None:
-    """Return each ``topic_id`` with its name ``told``, from all times, or None without names.
+    """Return the name ``told`` for each ``topic_id``, from all times, or None if there is none.
 
     If an id has two names, the one that sorts last is used.
     """

@@ -28,7 +28,7 @@ _FETCH_BODY: dict[str, Any] = {
 
 
 def run(bootstrap: str) -> ClientOutcome:
-    """Act as four old clients: two that reach a broker limit, and two that are old librdkafkas."""
+    """Act as four old clients: two reach a broker limit, and two are old versions of librdkafka."""
     ledger = OutcomeRecorder("stand-ins", version("flexwire"), part=_PART)
     address = bootstrap.partition(",")[0]
     try:

@@ -66,7 +66,7 @@ def test_a_line_means_what_the_page_says(text: str) -> None:
         ("Fetch delay=2", "as 200ms or 2s, got '2'"),
         ("Fetch delay=11m", "at most 10m"),
         ("Fetch delay=0s", "at most 10m"),
-        ("Fetch close=1", "close accepts no value"),
+        ("Fetch close=1", "close does not accept a value"),
         ("Fetch error=NOT_LEADR", "NOT_LEADER_OR_FOLLOWER"),
         ("Fetch error=9999", "number of an error"),
         ("Fetch error=NONE", "expected an error code other than 0, got 0"),

@@ -398,7 +398,7 @@ def _without_throttling(responses: DataFrame, waits: DataFrame | None) -> DataFr
 def _by_message(
     responses: DataFrame, tables: AnalysisTables
 ) -> tuple[dict[str, DataFrame], DataFrame]:
-    """Return the responses that may carry records by message, with the bytes, and all others."""
+    """Return responses with records, by message and with their bytes, and all other responses."""
     waiting = {}
     for message in CARRYING_RESPONSES:
         table = tables.message(message)

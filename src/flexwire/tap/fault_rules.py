@@ -248,7 +248,7 @@ class _Words:
     def _take_value(self, word: str, kind: str, value: str | None) -> None:
         if kind in {"cut", "close", "silence", "stale"}:
             if value is not None:
-                raise ArgumentError(f"{kind} accepts no value, got {short(word)}")
+                raise ArgumentError(f"{kind} does not accept a value, got {short(word)}")
         elif not value:
             raise ArgumentError(f"expected {kind}=… with a value, got {short(word)}")
         elif kind == "error":

@@ -419,7 +419,7 @@ def _pair() -> tuple[socket.socket, socket.socket]:
         own, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     except (OSError, AttributeError) as error:
         raise TapError(
-            f"this system lacks the sockets that several processes need: {error}"
+            f"this system does not support the sockets that several processes need: {error}"
         ) from error
     own.setblocking(False)
     return own, theirs

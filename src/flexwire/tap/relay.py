@@ -471,7 +471,7 @@ class Relay:
             self._say_once("forwarded bytes that are not a response", turn.error)
         elif turn.kind == "response" and turn.request is None:
             self._statistics.unpaired += 1
-            remark = "forwarded a response that answers no request"
+            remark = "forwarded a response that does not belong to any request"
             self._saying.say(logging.INFO, remark, f"{self.name}: {remark}")
 
     def _may_change(self, request: RequestFrame) -> bool:

@@ -92,7 +92,7 @@ class CodecResults:
             yield ""
         if len(shown) < len(rows):
             clean = len(rows) - len(shown)
-            yield f"{clean} of {len(rows)} messages have no deviation and no remark"
+            yield f"{clean} of {len(rows)} messages have neither deviations nor remarks"
         yield from self._examples(most)
         yield self.summary()
 

@@ -302,7 +302,7 @@ def _converted(value: ConnectValue, kind: str) -> Any:
     if value.kind == "null" or (value.kind in _TEMPORAL and kind in _NUMBERS):
         raise _NotStructuredError
     if kind in _TEMPORAL and value.kind not in _TEMPORAL:
-        raise MisreadError(f"Connect would make a {kind} from {value.value}")
+        raise MisreadError(f"Connect would turn {value.value} into a {kind}")
     if value.kind in _INTEGERS and kind in {"float32", "float64"}:
         double = float(value.value)
         return round_to_float32(value.value, double) if kind == "float32" else double

@@ -106,5 +106,5 @@ class FixedWidth(Convention):
     def _type(self, key: str) -> str:
         if key not in self.types:
             hint = f"FixedWidth({{{short(key)}: 'int'}})"
-            raise self.misfit(key, f"the bytes do not contain their type; specify it, as in {hint}")
+            raise self.misfit(key, f"the bytes do not state their type; specify it, as in {hint}")
         return self.types[key]

@@ -283,9 +283,7 @@ def _write_wrapper(
 ) -> bytes:
     types = {str(message.timestamp_type) for message in messages}
     if len(types) > 1:
-        reason = (
-            f"a wrapper message must have one timestamp type, got {' and '.join(sorted(types))}"
-        )
+        reason = f"a wrapper message must have a single timestamp type, got {' and '.join(sorted(types))}"
         raise EncodeError(reason, path="timestamp_type")
     # The offsets in the wrapper are relative. If the offset of the last message is 0, readers do
     # not change the offsets.
@@ -294,7 +292,7 @@ def _write_wrapper(
     inner = _write_each(messages, base_offset if last_offset else 0)
     timestamps = {message.timestamp for message in messages}
     if types == {TimestampType.LOG_APPEND_TIME} and len(timestamps) > 1:
-        reason = f"with {TimestampType.LOG_APPEND_TIME}, all messages need the same timestamp"
+        reason = f"with {TimestampType.LOG_APPEND_TIME}, all messages must have the same timestamp"
         raise EncodeError(reason, path="timestamp")
     return write_entry(
         last_offset,

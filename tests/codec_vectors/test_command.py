@@ -33,7 +33,8 @@ def codec(habit: str = "good") -> list[str]:
 def test_a_good_codec_ends_with_0_and_one_line() -> None:
     done = check(*SOME, *codec())
     assert done.output == (
-        "2 of 2 messages have neither deviations nor remarks\nApache Kafka 4.4.0: 11 cases: 11 passed\n"
+        "2 of 2 messages have neither deviations nor remarks\n"
+        "Apache Kafka 4.4.0: 11 cases: 11 passed\n"
     )
     assert done.exit_code == 0
 

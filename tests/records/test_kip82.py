@@ -316,7 +316,9 @@ def test_a_wrapper_has_one_timestamp_type_and_with_log_append_time_one_timestamp
         EncodeError, match="timestamp: with LogAppendTime, all messages need the same"
     ):
         encode_message_set(append, compression="gzip")
-    with pytest.raises(EncodeError, match="one timestamp type, got CreateTime and LogAppendTime"):
+    with pytest.raises(
+        EncodeError, match="single timestamp type, got CreateTime and LogAppendTime"
+    ):
         encode_message_set([append[0], Kip82Message(2, 2, None, None)], compression="gzip")
 
 

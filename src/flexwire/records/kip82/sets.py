@@ -283,7 +283,10 @@ def _write_wrapper(
 ) -> bytes:
     types = {str(message.timestamp_type) for message in messages}
     if len(types) > 1:
-        reason = f"a wrapper message must have a single timestamp type, got {' and '.join(sorted(types))}"
+        reason = (
+            "a wrapper message must have a single timestamp type, got "
+            f"{' and '.join(sorted(types))}"
+        )
         raise EncodeError(reason, path="timestamp_type")
     # The offsets in the wrapper are relative. If the offset of the last message is 0, readers do
     # not change the offsets.

@@ -57,7 +57,7 @@ COLUMNS: Final = (
            heading="Bytes"),
     Column("mean_batch_bytes", pa.float64(), "the mean size of a batch", heading="Mean"),
     Column("p50_batch_bytes", pa.int64(),
-           "the median size: half of the batches have at most this size",
+           "the median size: half of the batches are no larger than this",
            heading="Median size"),
     Column("max_batch_bytes", pa.int64(), "the size of the largest batch", heading="Largest"),
 )  # fmt: skip

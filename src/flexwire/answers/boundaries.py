@@ -31,11 +31,11 @@ COLUMNS: Final = (
            "once in each analysis",
            heading="Connections"),
     Column("unanswered_requests", pa.int64(),
-           "requests on these connections that have no response in the previous analysis",
+           "on these connections, the requests that have no response in the previous analysis",
            heading="Requests without response"),
     Column("unpaired_responses", pa.int64(),
-           "responses on these connections that have no request in this analysis, and therefore no "
-           "API, client id or latency", heading="Responses without request"),
+           "on these connections, the responses that have no request in this analysis, and "
+           "therefore no API, client id or latency", heading="Responses without request"),
     Column("early_bytes", pa.int64(),
            "bytes of frames that began before the cut and end after it, so that this analysis "
            "cannot read them",

@@ -122,7 +122,7 @@ VIEW_COLUMNS: Final = (
     Column(
         "topic_id",
         pa.string(),
-        "the id of the topic; a topic that is deleted and created again gets another id",
+        "the id of the topic; a topic that is deleted and created again gets a new id",
     ),
     Column(
         "created_offset", pa.int64(), "the offset of the record that created the topic", _BEFORE

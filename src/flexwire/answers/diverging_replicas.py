@@ -36,7 +36,7 @@ COLUMNS = (
     Column("epochs", pa.list_(pa.int32()), "the leader epoch of the last record of each replica",
            heading="Epochs"),
     Column("beyond", _LONG,
-           "the largest number of offsets that another replica has at or after the first "
+           "the highest number of offsets that another replica has at or after the first "
            "difference; no table contains the records at these offsets", heading="Only in another"),
 )  # fmt: skip
 

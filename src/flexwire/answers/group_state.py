@@ -114,7 +114,7 @@ ANSWER = Answer(
     "idle.",
     advice="First look at groups with members and a large lag. Add members, or find out why the "
     "members are slow. The answer unused_groups lists groups that have been idle for a "
-    "long time, and says what to check before you delete a group.",
+    "long time, and explains what to check before you delete a group.",
     row="a group and topic",
     columns=COLUMNS,
     order=("-lag", "-idle_us", "group", "topic"),

@@ -58,19 +58,19 @@ COLUMNS = (
            _NO_BATCH),
     Column("mean_batch_bytes", _DOUBLE, "the mean size of a batch in bytes", _NO_BATCH),
     Column("p50_batch_bytes", _LONG, (
-        "the median size: half of the batches have at most this size"
+        "the median size: half of the batches are no larger than this"
     ), _NO_BATCH,
            heading="Batch, p50"),
-    Column("p99_batch_bytes", _LONG, "99% of the batches have at most this size",
+    Column("p99_batch_bytes", _LONG, "99% of the batches are no larger than this",
            f"for fewer than {least_of(99)} batches, because this value would equal the maximum",
            heading="Batch, p99"),
     Column("mean_record_bytes", _DOUBLE, "the mean size of a record without compression, in bytes",
            _NO_RECORD),
     Column("p50_record_bytes", _LONG,
-           "the median size: half of the records have at most this size; above 128 bytes, "
+           "the median size: half of the records are no larger than this; above 128 bytes, "
            "the error is at most 1/64 of the value",
            _NO_RECORD, heading="Record, p50"),
-    Column("p99_record_bytes", _LONG, "99% of the records have at most this size, with the "
+    Column("p99_record_bytes", _LONG, "99% of the records are no larger than this, with the "
            "same accuracy",
            f"for fewer than {least_of(99)} records, because this value would equal the maximum",
            heading="Record, p99"),

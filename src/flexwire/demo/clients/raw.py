@@ -139,7 +139,7 @@ def _topic_metadata(connection: RawConnection, **header: Any) -> dict[str, Any]:
 def _ask_the_wrong_broker(ledger: OutcomeRecorder, address: str) -> None:
     """Fetch from a broker that is not the leader. The response must identify the leader.
 
-    The leader's address must be the same as in Metadata. Behind a tap, this is the tap's own
+    The leader's address must be the same as in Metadata. Through a tap, this is the tap's own
     address; otherwise, the next request would bypass the tap.
     """
     client_id = ledger.client_id("stale-cache")

@@ -101,8 +101,8 @@ def test_a_slip_of_usage_is_told(words: list[str], told: str) -> None:
 
 def test_what_cannot_be_read_or_started_is_told(tmp_path: Path) -> None:
     for command, package, told in (
-        ("true", tmp_path, "give a directory of vectors"),
-        ("true", None, "install flexwire-vectors or give a directory"),
+        ("true", tmp_path, "specify a directory of vectors"),
+        ("true", None, "install flexwire-vectors or specify a directory"),
         ("./no-such-codec", FEW, "./no-such-codec: cannot start: No such file or directory"),
     ):
         done = check("--codec", command, package=package)

@@ -238,7 +238,7 @@ def test_a_line_without_end_is_refused(copied: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_directory_without_a_package_says_what_to_name(tmp_path: Path) -> None:
-    with pytest.raises(VectorsError, match="give a directory of vectors"):
+    with pytest.raises(VectorsError, match="specify a directory of vectors"):
         read_package(tmp_path)
 
 

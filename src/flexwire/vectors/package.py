@@ -203,7 +203,7 @@ _DECODER: Final = msgspec.json.Decoder(Vector)
 def read_package(directory: Path | str | None = None) -> VectorPackage:
     """Return the package in a directory, or by default the package that pip installed.
 
-    Raises `VectorsError` if no package is found, or if it has another format.
+    Raises `VectorsError` if no package is found, or if its format is not supported.
     """
     if directory is not None and not isinstance(directory, Path | str):
         raise refuse("directory", "a path", directory)
@@ -213,7 +213,9 @@ def read_package(directory: Path | str | None = None) -> VectorPackage:
         raw = path.read_bytes()
     except OSError as error:
         reason = error.strerror or str(error)
-        raise VectorsError(f"{path}: cannot read: {reason}; give a directory of vectors") from None
+        raise VectorsError(
+            f"{path}: cannot read: {reason}; specify a directory of vectors"
+        ) from None
     try:
         found = msgspec.json.decode(raw)
         number = found.get("format") if isinstance(found, dict) else None
@@ -230,7 +232,7 @@ def installed() -> Path:
     spec = importlib.util.find_spec(INSTALLED)
     if spec is None or spec.origin is None:
         raise VectorsError(
-            "no vector package is installed; install flexwire-vectors or give a directory"
+            "no vector package is installed; install flexwire-vectors or specify a directory"
         )
     return Path(spec.origin).parent
 

@@ -61,7 +61,7 @@ class RawConnection(Closeable):
         frame = parse_response(answer, api_key, api_version)
         if frame.correlation_id != self._correlation_id:
             raise FlexwireError(
-                f"{name}Response has correlation id {frame.correlation_id}, "
+                f"{name}Response contains correlation id {frame.correlation_id}, "
                 f"expected {self._correlation_id}"
             )
         response = message(f"{name}Response").decode(
@@ -203,7 +203,7 @@ def _ask_as_in_2013(ledger: OutcomeRecorder, address: str) -> None:
     with RawConnection(brokers[partition["leaderId"]], client_id) as connection:
         offsets = connection.request(_LIST_OFFSETS, "ListOffsets", 0, body)
     code = offsets["topics"][0]["partitions"][0]["errorCode"]
-    ledger.expect(code == 0, f"ListOffsets v0 answers with error code {code}")
+    ledger.expect(code == 0, f"ListOffsets v0 returned error code {code}")
     ledger.step("sent Metadata, FindCoordinator and ListOffsets requests in version 0")
 
 

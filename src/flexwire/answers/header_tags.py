@@ -111,8 +111,8 @@ def _part(tables: AnalysisTables) -> DataFrame:
     """Return sums by day and connection.
 
     A row with ``could`` contains the software name from the rows of frames, and the number of
-    frames that could contain a tag, by sender and client id. Every other row is a tag that a sender
-    used.
+    frames that could contain a tag, by sender and client id. Each of the remaining rows is a tag
+    that a sender used.
     """
     frames = tables.frames
     is_request = F.col("direction") == "request"

@@ -192,9 +192,9 @@ def _part(tables: AnalysisTables) -> DataFrame:
     """Return the sums of each day, and the rows that later days need.
 
     A row without `_KEPT` contains the sums for an API, broker and client, and the number of
-    responses with each latency. Every other row is one of the following: a response whose latency
-    also depends on an earlier day, a request for records that has no response on its day, or a
-    throttled response after which the broker may have read nothing until the next day.
+    responses with each latency. Each of the remaining rows is one of the following: a response
+    whose latency also depends on an earlier day, a request for records that has no response on its
+    day, or a throttled response after which the broker may have read nothing until the next day.
     """
     throttled = throttles(tables)
     paused = None if throttled is None else paused_responses(tables, throttled)

@@ -106,8 +106,8 @@ def _part(tables: AnalysisTables) -> DataFrame:
     """Return sums by day and connection.
 
     A row with ``read`` contains the software name from the rows of frames, and the number of
-    headers and bodies of each message that were read. Every other row is a tagged field that a
-    client id used.
+    headers and bodies of each message that were read. Each of the remaining rows is a tagged field
+    that a client id used.
     """
     frames = tables.frames
     uses_by_place = [_in_headers(frames.where(OF_KAFKA.sql))]

@@ -59,7 +59,7 @@ def hostile_cases(
 ) -> Iterator[Case]:
     """Yield damaged requests for each API, in its newest version and its newest inflexible version.
 
-    ``correlation_id`` is the id of the first request. Every other request has an id of its own.
+    ``correlation_id`` is the id of the first request. Each further request has an id of its own.
     """
     for api_key in sorted(offered):
         if not asking.asks(api_key):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FORMAT: Final = 1
-"""The version of the format. A reader refuses every other version. Adding optional keys does not
+"""The version of the format. A reader refuses any other version. Adding optional keys does not
 change the version.
 """
 MANIFEST: Final = "manifest.json"

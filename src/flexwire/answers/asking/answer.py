@@ -1,4 +1,4 @@
-"""An answer: a function of an analysis's tables, and how the report shows the function's rows."""
+"""An answer: a function on the tables of an analysis, and how the report shows its rows."""
 
 from __future__ import annotations
 

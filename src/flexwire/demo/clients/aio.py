@@ -1,4 +1,4 @@
-"""Run Run aiokafka, a client that still uses the protocol of Kafka 2.x."""
+"""Run aiokafka, a client that still uses the protocol of Kafka 2.x."""
 
 from __future__ import annotations
 

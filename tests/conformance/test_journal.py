@@ -288,4 +288,4 @@ def test_the_command_says_how_many_cases_were_finished(run: Run, journal: Path) 
         )
         refused = run(*given, "--hostile")
         assert (refused.code, refused.out) == (1, "")
-        assert "other cases" in refused.err
+        assert "different cases" in refused.err

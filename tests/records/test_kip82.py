@@ -313,7 +313,7 @@ def test_a_wrapper_has_one_timestamp_type_and_with_log_append_time_one_timestamp
     append = [Kip82Message(at, at, None, None, timestamp_type=LOG_APPEND_TIME) for at in (1, 2)]
     assert list(decode_message_set(encode_message_set(append))) == append
     with pytest.raises(
-        EncodeError, match="timestamp: with LogAppendTime, all messages need the same"
+        EncodeError, match="timestamp: with LogAppendTime, all messages must have the same"
     ):
         encode_message_set(append, compression="gzip")
     with pytest.raises(

@@ -204,8 +204,8 @@ def only_state(tmp_path: Path) -> Path:
 
 
 OTHERS = {
-    "other brokers": (replace(SHOWN, brokers=BrokerEnds.parse([9092], [])), EVERYTHING),
-    "setting for credentials": (ASKED, EVERYTHING),
+    "different brokers": (replace(SHOWN, brokers=BrokerEnds.parse([9092], [])), EVERYTHING),
+    "credentials setting": (ASKED, EVERYTHING),
     "another release of the captured": (replace(SHOWN, release="3.9.2"), EVERYTHING),
     "other rows": (SHOWN, RowFilter(RECORDS)),
 }

@@ -83,7 +83,10 @@ STATE_ANSWERS: tuple[Answer, ...]
 
 
 def __getattr__(name: str) -> tuple[Answer, ...]:
-    """Return all answers, or only the named ones. This imports all files that define answers."""
+    """Return all answers, or only those about logs or about internal topics.
+
+    This imports all modules that define answers.
+    """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from flexwire.answers.asking.results import in_order  # noqa: PLC0415 - it imports PySpark

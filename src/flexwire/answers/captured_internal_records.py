@@ -76,7 +76,7 @@ def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
 
     Followers fetch these topics from their leaders, and several followers may fetch the same
     record. Such a record is counted only once. A capture contains only the records that were
-    written while it was made, which are **not the whole state** of a coordinator. To see the state,
+    sent while it was made, which are **not the whole state** of a coordinator. To see the state,
     pass the logs to `analyze`. Records of the cluster's metadata are withheld unless credentials
     were requested.
     """

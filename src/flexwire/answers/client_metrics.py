@@ -117,7 +117,8 @@ COLUMNS: Final = (
 def metric_points(tables: AnalysisTables) -> DataFrame | None:
     """Return a row for each point of each pushed metric, or None if there are no pushes.
 
-    If the body of a push contains no client instance id, the row contains the connection's id.
+    If the body of a push contains no client instance id, the row contains the one that is known for
+    the connection.
     """
     points = _points(tables)
     return None if points is None else _with_instances(points, tables).select(*POINTS.names)

@@ -158,10 +158,10 @@ def latency(tables: AnalysisTables) -> DataFrame:
     is exact, and a percentile of 100 ms or more is rounded down to five significant digits. A
     percentile is null if it would equal the slowest response.
 
-    If a broker held a fetch request for the request's complete maximum wait time because there were
-    too few records, the request counts in a separate row (``waited``). Other intentional waits
-    cannot be recognized: a fetch whose records arrive late, a JoinGroup that waits for other
-    members, or a Produce that waits for replicas.
+    If a broker held a fetch request for the request's full maximum wait time because there were too
+    few records, the request counts in a separate row (``waited``). Other intentional waits cannot
+    be recognized: a fetch whose records arrive late, a JoinGroup that waits for other members, or a
+    Produce that waits for replicas.
 
     A broker that throttles a client responds immediately, and then does not read from the
     connection for the duration of the throttle time. A request that arrives during this time has to

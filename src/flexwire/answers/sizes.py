@@ -54,7 +54,7 @@ _BEFORE: Final = dict.fromkeys(_ENCODINGS, AS_SENT) | {ERROR_TAGS: WITHOUT_ERROR
 _GAINS: Final = {
     **{name: f"than as sent if encoded {meaning}" for name, meaning in _ENCODINGS.items()},
     ERROR_TAGS: "with error codes and error messages as tagged fields than with KIP-482 alone; "
-    "for these clients, KIP-636 saves bytes on its own",
+    "for these clients, KIP-636 itself saves bytes",
 }
 _GROUP: Final = ("message", "body_version")
 _SIGMAS: Final = 1.96

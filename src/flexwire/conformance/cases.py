@@ -54,7 +54,7 @@ CLIENT_ID: Final = "flexwire"
 MANY: Final = 200
 """The number of elements in a long list. A one-byte varint cannot represent this number."""
 UNKNOWN_TAGS: Final = {500: b"", 20_000: b"flexwire", 2_000_000: bytes(200)}
-"""Tagged fields that no release defines. Their tags and sizes are one, two and three bytes long."""
+"""Tagged fields that no release defines. Their tags and sizes take one to three bytes."""
 
 
 class CaseExpectation(Enum):

@@ -1,6 +1,6 @@
 """The matrix of a run: one row per API and group of versions, and one column per kind.
 
-If the two brokers of a comparison differ in a cell, it contains a word for each broker.
+If two brokers are compared and differ in a cell, the cell contains a word for each broker.
 """
 
 from __future__ import annotations

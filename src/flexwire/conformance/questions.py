@@ -275,7 +275,7 @@ def filled(form: Any, number: int = 0, known: Mapping[str, Any] = NOTHING_LEARNE
 
 
 def id_of(name: str) -> str:
-    """Return the topic id that is derived from a name, in Kafka's text form."""
+    """Return the id that is derived from a name, in Kafka's text form."""
     return uuid_text(uuid.uuid5(NAMESPACE, name))
 
 

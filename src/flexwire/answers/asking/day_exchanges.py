@@ -90,7 +90,7 @@ def _answers(responses: DataFrame, asked: DataFrame | None, same: Sequence[str])
         return responses.where(is_later).withColumn(HALF, half)
     found = asked.withColumn("is_found", F.lit(col=True))
     both = responses.join(found, [*same], "left")
-    # If the request for this response is not found on the day of the request, it does not exist.
+    # If the day of the request does not contain the request of this response, there is none.
     return both.where(F.col("is_found") | is_later).withColumn(
         HALF, F.when(F.col("is_found").isNull(), half)
     )

@@ -231,7 +231,7 @@ def _add_up_neighbours(summed: dict[int, list[float]]) -> dict[int, list[float]]
 
 
 def _fact_value(value: Any) -> Any:
-    """Return a value for the facts: truncated to a limited length, with a time in microseconds."""
+    """Return a value for the facts: long strings and lists are cut, times are in microseconds."""
     if isinstance(value, datetime):
         return microseconds_of(value)
     if isinstance(value, date):

@@ -251,8 +251,7 @@ def cluster_state(
         oldest: begin with the oldest snapshot or record from which the state can be computed, for
             views of history. Default: the newest.
 
-    Raises `CaptureError`, which states the first offset at which the state is known, and
-    `ArgumentError`.
+    Raises `ArgumentError`, and `CaptureError` with the first offset at which the state is known.
     """
     at = None if offset is None else to_int(offset, "offset", least=0)
     watermark = None if committed_to is None else to_int(committed_to, "committed_to", least=0)

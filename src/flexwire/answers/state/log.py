@@ -412,7 +412,7 @@ class InternalLog:
         return rows.where(~self.is_later)
 
     def _columns(self) -> list[str]:
-        """Return the names of the columns that do not come from records."""
+        """Return the names of the columns besides those of the requested records."""
         return [*kept_names(self.rows), *HEAD_COLUMNS]
 
     def _read(self, selection: LogSelection) -> DataFrame | None:
@@ -431,7 +431,7 @@ class InternalLog:
 
     @property
     def has_transactions(self) -> bool:
-        """True if it is known which records belong to transactions and how they ended."""
+        """True if it is known which records belong to transactions, and how transactions ended."""
         return TRANSACTIONAL in self.rows.columns
 
     @property

@@ -315,7 +315,7 @@ def captured_records(records: DataFrame, topic: str) -> DataFrame:
         topic: the topic's name, or that of its decoder.
 
     Followers fetch these topics from their leaders. A capture contains only the records that were
-    written while it was made, and not the whole log, so no view can compute the state from them.
+    sent while it was made, and not the whole log, so no view can compute the state from them.
     Control records are left out. Raises `ArgumentError` for an invalid table or topic.
     """
     of = BY_NAME[to_choice(topic, "topic", BY_NAME)]

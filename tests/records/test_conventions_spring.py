@@ -184,5 +184,7 @@ def test_memory_is_in_proportion() -> None:
 
 
 def test_one_key_has_one_class() -> None:
-    with pytest.raises(RecordHeaderError, match=r"the same class, got java\.lang\.Integer and None"):
+    with pytest.raises(
+        RecordHeaderError, match=r"the same class, got java\.lang\.Integer and None"
+    ):
         write_headers([("h", 5), ("h", None), ("h", b"5")], "spring-json")

@@ -24,11 +24,11 @@ OUTCOMES: Final = {
     TransactionOutcome.OPEN: "open",
     TransactionOutcome.UNKNOWN: "not known",
 }
-"""The strings in the table of batches that describe the transaction of a batch."""
+"""The strings that describe a batch's transaction in the table of batches."""
 
 _STRING, _INT, _LONG = pa.string(), pa.int32(), pa.int64()
 _DAMAGE = "if the bytes are not a batch"
-_TOPIC = Column("topic", _STRING, "the topic, from the name of the directory")
+_TOPIC = Column("topic", _STRING, "the topic, taken from the directory name")
 _PARTITION = Column("partition", _INT, "the partition")
 _FILE = Column("file", _STRING, "the log segment")
 
@@ -45,13 +45,13 @@ LOG_BATCHES = (
     Column("size", _LONG,
            "the size of the batch in the file; for bytes that are not a batch, the number of "
            "bytes up to the next batch"),
-    _of_batch("magic", "2 for a record batch, 0 and 1 for a message of a message set"),
+    _of_batch("magic", "2 for a record batch; 0 or 1 for a message in a message set"),
     _of_batch("compression", '"none", "gzip", "snappy", "lz4" or "zstd"'),
     Column("uncompressed_size", _LONG,
-           "the size of the batch without compression, including its header",
+           "the uncompressed size of the batch, including its header",
            _DAMAGE),
     Column("records", _LONG, "the number of records in the batch", _DAMAGE),
-    _of_batch("base_offset", "the base offset; for compressed messages the last offset"),
+    _of_batch("base_offset", "the base offset; for compressed messages, the last offset"),
     _of_batch("last_offset", "the last offset; compaction may have removed the record at this "
                              "offset"),
     Column("oldest_time", MOMENT, "the earliest timestamp of the records",
@@ -59,7 +59,7 @@ LOG_BATCHES = (
            "1 to 9999"),
     Column("newest_time", MOMENT, "the latest timestamp of the records",
            "under the same conditions as ``oldest_time``"),
-    _of_batch("max_timestamp", "the max timestamp in the header of the batch",
+    _of_batch("max_timestamp", "the maximum timestamp in the batch's header",
               f"{_DAMAGE}; if the timestamp is -1 or outside the years 1 to 9999"),
     Column("timestamp_type", _STRING,
            'the origin of the timestamps: "CreateTime", "LogAppendTime" or "NoTimestampType"',
@@ -73,8 +73,8 @@ LOG_BATCHES = (
     _of_batch("is_control", "whether the batch contains control records, which no consumer "
                             "receives"),
     _of_batch("has_delete_horizon", "whether the base timestamp of the batch is a delete horizon"),
-    Column("key_bytes", _LONG, "the bytes of the records' keys", _DAMAGE),
-    Column("value_bytes", _LONG, "the bytes of the records' values", _DAMAGE),
+    Column("key_bytes", _LONG, "the total size of the records' keys in bytes", _DAMAGE),
+    Column("value_bytes", _LONG, "the total size of the records' values in bytes", _DAMAGE),
     Column("null_keys", _LONG, "the number of records with a null key", _DAMAGE),
     Column("tombstones", _LONG, "the number of records with a key and a null value; 0 in a control "
            "batch", _DAMAGE),
@@ -85,15 +85,15 @@ LOG_BATCHES = (
     Column("outcome", _STRING,
            'how the transaction of the records ended: "committed", "aborted", "open" if the log '
            'ends before the transaction does, "not known" if the evidence is damaged',
-           f"{_DAMAGE}; for records outside transactions, or for control batches"),
+           f"{_DAMAGE}; for records outside transactions; for control batches"),
 )  # fmt: skip
 
 LOG_RECORD_SIZES = (
     _TOPIC,
     _PARTITION,
     Column("size", _LONG,
-           "the size of a record without compression, including the bytes of its length. Sizes up "
-           "to 127 are exact. Larger sizes are rounded down, by at most one part in 64"),
+           "the uncompressed size of a record, including its length field. Sizes up to 127 are "
+           "exact. Larger sizes are rounded down by at most one part in 64"),
     Column("records", _LONG,
            "the number of records with this size; control records are not counted"),
 )  # fmt: skip
@@ -102,12 +102,11 @@ LOG_KEYS = (
     _TOPIC,
     _PARTITION,
     Column("keyed_records", _LONG, "the number of counted records with a key. Control records are "
-           "not counted, and neither are records of transactions that were aborted or are still "
-           "open"),
+           "not counted, nor are records in transactions that were aborted or are still open"),
     Column("superseded_records", _LONG,
            "the number of these records that are followed by a record with the same key in the "
-           "same partition; keys are compared by a 128-bit hash"),
-    Column("superseded_bytes", _LONG, "the bytes of these records without compression"),
+           "same partition; keys are compared by their 128-bit hashes"),
+    Column("superseded_bytes", _LONG, "the uncompressed size of these records in bytes"),
 )  # fmt: skip
 
 LOG_REWRITES = (
@@ -115,7 +114,7 @@ LOG_REWRITES = (
     _PARTITION,
     _FILE,
     Column("position", _LONG, "the position of the sample in the file"),
-    Column("sampled_bytes", _LONG, "the bytes of the sample's batches in the file"),
+    Column("sampled_bytes", _LONG, "the size of the sample's batches in the file, in bytes"),
     Column("sampled_batches", _LONG, "the number of batches in the sample"),
     Column("sampled_records", _LONG, "the number of records in the sample"),
     Column("compression", _STRING, "the compression type with which the sample was rewritten"),
@@ -123,10 +122,10 @@ LOG_REWRITES = (
            "if the compression type has no levels; also for lz4 at its fastest level, which is "
            "Kafka's default"),
     Column("batch_size", _LONG,
-           "the largest number of record bytes, before compression, in one batch; a larger record "
-           "gets a separate batch. The batch.size of a producer limits the bytes after compression "
-           "instead"),
-    Column("written_bytes", _LONG, "the bytes of the batches that were written"),
+           "the maximum number of record bytes in one batch, before compression; a larger record "
+           "is written in a separate batch. By contrast, a producer's batch.size limits the bytes "
+           "after compression"),
+    Column("written_bytes", _LONG, "the total size of the batches that were written, in bytes"),
     Column("written_batches", _LONG, "the number of batches that were written"),
 )  # fmt: skip
 
@@ -141,20 +140,20 @@ LOG_TABLES: Final = (
     ),
     Table(
         RECORD_SIZES,
-        "One row for each partition, task and size, with the number of records. To get the total "
-        "for one size, add up the rows with that size.",
+        "One row for each partition, task and size, with the number of records. To calculate the "
+        "total for one size, add up the rows for that size.",
         LOG_RECORD_SIZES,
     ),
     Table(
         KEYS,
         "The number of records that compaction would remove. Each row comes from one task, which "
-        "counted some keys of a partition. Together, the rows of a partition contain the exact "
+        "counted some of a partition's keys. Together, a partition's rows contain the exact "
         "counts for all of its records that were read.",
         LOG_KEYS,
     ),
     Table(
         REWRITES,
-        "One row for each sample of consecutive batches, and for each way in which the sample was "
+        "One row for each sample of consecutive batches and each way in which the sample was "
         "rewritten. All figures in this table are measured, not estimated.",
         LOG_REWRITES,
         ("file", "position", "compression", "level", "batch_size"),

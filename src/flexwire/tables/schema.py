@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from flexwire.facts.answers import Kind
 
 
-# The suffix for the name of a records field if only its size is kept.
+# The suffix of a records field's name if only the size of the field is kept.
 SIZE_SUFFIX = "_size"
 _PATHS = tuple(dict.fromkeys(field.path for field in RECORDS_FIELDS))
 
@@ -45,7 +45,7 @@ def type_without_record_bytes(kind: pa.StructType) -> pa.StructType:
 def without_record_bytes(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows of a message's table with sizes in place of record bytes.
 
-    A size is null if the field is null. The size is also null if the bytes are left out, because
+    A size is null if the field is null. A size is also null if the bytes are left out, because
     the size of missing bytes is unknown. Other columns are not copied.
     """
     at = rows.schema.get_field_index("body")
@@ -134,8 +134,8 @@ def _sizes(data: pa.BinaryArray) -> pa.Int64Array:
 class Column:
     """A column of a table: its meaning, and when it is null (an empty string means never).
 
-    The report shows a column of an answer if it has a ``heading``. ``kind`` is the kind of the
-    column's values. By default, the kind follows from the type and the last word of the name.
+    The report shows an answer's column if the column has a ``heading``. ``kind`` is the kind of the
+    column's values. By default, it is derived from the type and the last word of the name.
     ``is_about`` marks columns that identify a row.
     """
 
@@ -178,28 +178,28 @@ def _of_frame(name: str, meaning: str, null: str = "") -> Column:
 
 _CONNECTION = _of_frame(
     "connection",
-    'the two endpoints of the connection, the client first: "10.0.0.9:50000>10.0.0.1:9092"; the '
-    'name of a second connection between the same endpoints has the suffix "#2"',
+    'the two endpoints of the connection, with the client first: "10.0.0.9:50000>10.0.0.1:9092"; '
+    'the name of a second connection between the same endpoints ends in "#2"',
 )  # fmt: skip
 _DIRECTION = _of_frame("direction", '"request" or "response"')
-_NO_REQUEST = "if the capture lacks the request of a response"
+_NO_REQUEST = "for a response whose request is not in the capture"
 _NOT_READ = "if no header was read"
 _UNREAD = f"{_NOT_READ}; {_NO_REQUEST}"
 _OF_RECORD_BYTES = (
-    "The table does not contain the bytes of record batches, because the table ``records`` "
-    "contains their records. Instead of these bytes, the table contains their size, a bigint: "
+    "These tables omit the bytes of record batches, because the table ``records`` contains their "
+    "records. In place of the bytes, they contain the size of the bytes as a bigint: "
     "{}. The size is null if the bytes are null or withheld, or if a request log does not contain "
-    "the size. With ``record_bytes=True``, the fields contain the bytes, under their own names."
+    "the size. With ``record_bytes=True``, the fields contain the bytes and keep their own names."
 ).format(
     "; ".join(
         f"in {field.message} ``{field.records}{SIZE_SUFFIX}`` instead of ``{field.records}``"
         for field in RECORDS_FIELDS
     )
 )
-_WHOLE = "for a finding that concerns the client as a whole"
+_WHOLE = "for a finding about the client as a whole"
 _LOGGED = "in request logs"
 _NO_INSTANCE = "if no captured frame contains the id"
-_CAPTURED = "in captures, or if no line of a log contains the value"
+_CAPTURED = "in captures, or if no log line contains the value"
 _NO_BATCH = "if the bytes are not a batch"
 _NO_RECORD = "for a batch without records, or if the bytes cannot be read"
 
@@ -211,124 +211,127 @@ def _of_batch(name: str, meaning: str, null: str = _NO_BATCH) -> Column:
 FRAMES = (
     _of_frame("time", "when the last byte of the frame was captured"),
     _CONNECTION,
-    Column("client", _STRING, "the endpoint of the connection that sends requests"),
-    Column("broker", _STRING, "the other endpoint of the connection"),
+    Column("client", _STRING, "the endpoint that sends the connection's requests"),
+    Column("broker", _STRING, "the connection's other endpoint"),
     _DIRECTION,
-    _of_frame("frame_index", "the number of the frame in its connection and direction, starting "
-              "with 0; in a request log, an increasing number. ``connection``, ``direction`` and "
-              "``frame_index`` identify a frame in all tables of an analysis; in tables that grow, "
-              "``analysis`` is also needed"),
-    _of_frame("message", 'the name of the message in the frame: "FetchRequest"', _UNREAD),
+    _of_frame("frame_index", "the number of the frame within its connection and direction, "
+              "counted from 0; in a request log, an increasing number. Together, ``connection``, "
+              "``direction`` and ``frame_index`` identify a frame in all tables of an analysis; in "
+              "tables that grow, ``analysis`` is also needed"),
+    _of_frame("message", 'the name of the message in the frame, such as "FetchRequest"', _UNREAD),
     _of_frame("api_key", "the api key; for a response, the api key of its request", _UNREAD),
-    Column("api_name", _STRING, '``message`` without its last word: "Fetch"',
+    Column("api_name", _STRING, '``message`` without its last word, such as "Fetch"',
            "if ``message`` is null"),
     _of_frame("api_version", "the api version; for a response, the version of its request",
               _UNREAD),
-    Column("body_version", _INT, "the version with which the body was decoded; the version "
-           "differs from ``api_version`` if a broker answers ApiVersions in version 0",
+    Column("body_version", _INT, "the version in which the body was decoded; it differs from "
+           "``api_version`` if a broker answers ApiVersions in version 0",
            "if no body was decoded"),
     _of_frame("correlation_id", "the correlation id", _NOT_READ),
-    _of_frame("client_id", "the client id; if a request has no client id, the last client id that "
-              "was sent earlier on its connection, or in request logs the first client id in the "
-              "connection's earlier lines; for a response, the client id of its request",
+    _of_frame("client_id", "the client id; for a request without a client id, the last client id "
+              "that was sent earlier on its connection (in request logs, the first client id in "
+              "the connection's earlier lines); for a response, the client id of its request",
               f"{_UNREAD}; if the captured part of the connection contains no earlier client id; "
               f"if the "
               "bytes cannot be a client id"),
-    Column("client_software_name", _STRING, "the software of the client, from the first "
-           "ApiVersions request of the connection that contains the name",
+    Column("client_software_name", _STRING, "the client software, as named in the connection's "
+           "first ApiVersions request that contains the name",
            "if no request contains the name"),
     Column("client_software_version", _STRING, "the version of this software",
            "if no request contains the version"),
     Column("client_instance_id", _STRING, "the id of the client instance (KIP-714, KIP-1313): the "
            "first id that the header or body of a request contains, or that a response assigns; in "
-           "request logs, a line without an id gets the first id of its connection",
+           "request logs, the first id of the connection also applies to lines without an id",
            _NO_INSTANCE),
-    _of_frame("header_version", "the version of the request or response header; 1 if the catalog "
-              "lacks the version of the request, because a broker reads the header in this way; "
-              "``error`` then explains this", _UNREAD),
+    _of_frame("header_version", "the version of the request or response header; 1 if the version "
+              "of the request is not in the catalog, because a broker then reads the header in "
+              "version 1; ``error`` explains this", _UNREAD),
     _of_frame("header_unknown_tagged_fields", "the tagged fields in the header, none of which "
               'Kafka knows; if the tagged fields may be credentials, their bytes are "withheld"',
-              f"{_UNREAD}; or if the header has no tagged fields"),
-    _of_frame("size", "the bytes of the frame on the wire, including the four bytes of its length",
+              f"{_UNREAD}; if the header has no tagged fields"),
+    _of_frame("size", "the size of the frame on the wire in bytes, including its four-byte length "
+                      "field",
                       "in a request log"),
     _of_frame("latency_us", "the time from the last byte of the request to the last byte of the "
-              "response, in microseconds; if the capture lacks a part of a frame, the last "
-              "captured byte counts", f"for a request; {_NO_REQUEST}"),
+              "response, in microseconds; if part of a frame is missing from the capture, the "
+              "frame's last captured byte counts", f"for a request; {_NO_REQUEST}"),
     _of_frame("answered", "whether the capture contains the response to the request",
               "for a response; for a request that expects no response, or whose header was not "
-              "read; if the capture lacks the response and a part of the request"),
+              "read; if both the response and part of the request are missing from the capture"),
     _of_frame("outcome", "\"decoded\"; \"lenient\": the body breaks its spec, but Kafka's Java "
-              'code reads it; "failed": framing, header or body; "unpaired": a response '
-              'without its request; "token": a bare SASL token, which has no message; "not '
-              'Kafka": the connection is not Kafka; "header": a request log contains only the '
-              "header, or a broker's log says that the broker refused the request"),
+              'code reads it; "failed": the framing, the header or the body cannot be '
+              'read; "unpaired": a response without its request; "token": a bare SASL token, which '
+              'contains no message; "not Kafka": the connection is not Kafka; "header": a request '
+              "log contains only the header, or a broker's log states that the broker refused the "
+              "request"),
     _of_frame("error", 'the reason why the frame is not "decoded"',
-              'if the frame is "decoded"; for tokens, for '
-              "frames that are not Kafka, or in request logs that are text"),
+              'if the frame is "decoded"; for tokens; for '
+              "frames that are not Kafka; in text request logs"),
     Column("bytes", pa.binary(), "the bytes of the frame", "if the frame is decoded; if the bytes "
-           "may be credentials, unless the user asked for credentials"),
+           "may be credentials and the user did not ask for credentials"),
     _of_frame("withheld_credentials",
               "the number of fields that were withheld as credentials; 1 if all bytes were "
               "withheld"),
     _of_frame("source",
               "the capture file that contains the last byte of the frame, or the log that contains "
-              "the line of the request"),
+              "the request's line"),
 )  # fmt: skip
 
 CONNECTIONS = (
     _CONNECTION,
-    Column("client", _STRING, "the endpoint of the connection that sends requests, or that would "
+    Column("client", _STRING, "the endpoint that sends the connection's requests, or that would "
            "send requests if the connection were Kafka"),
-    Column("broker", _STRING, "the other endpoint of the connection"),
+    Column("broker", _STRING, "the connection's other endpoint"),
     Column("first_time", MOMENT, "when the first segment of the connection was captured"),
     Column("last_time", MOMENT, "when the last segment of the connection was captured"),
     Column("seen_from_start", _FLAG, "whether the SYN of the connection was captured"),
     Column("closed_by", _STRING, '"client" or "broker": the endpoint whose FIN or RST was captured '
-           "first; for TLS that key logs decrypt, the endpoint that sent close_notify first",
+           "first; for TLS decrypted with key logs, the endpoint that sent close_notify first",
            "if neither a FIN nor an RST was captured"),
     Column("reset", _FLAG, "whether the first FIN or RST was an RST"),
     Column("request_frames", _LONG, "the number of requests, including damaged requests"),
     Column("response_frames", _LONG, "the number of responses, including damaged responses"),
-    Column("request_bytes", _LONG, "the bytes of the requests", _LOGGED),
-    Column("response_bytes", _LONG, "the bytes of the responses", _LOGGED),
-    Column("lost_bytes", _LONG, "bytes of frames that are missing from the capture", _LOGGED),
+    Column("request_bytes", _LONG, "the number of bytes in the requests", _LOGGED),
+    Column("response_bytes", _LONG, "the number of bytes in the responses", _LOGGED),
+    Column("lost_bytes", _LONG, "frame bytes that are missing from the capture", _LOGGED),
     Column("captured_bytes", _LONG,
-           "all bytes of the connection's segments: bytes in frames, repeated bytes and late bytes",
+           "all bytes in the connection's segments: bytes in frames, repeated bytes and late bytes",
            _LOGGED),
     Column("repeated_bytes", _LONG, "duplicate bytes, which belong to no frame", _LOGGED),
     Column("late_bytes", _LONG,
-           "bytes that arrived after they had been counted as lost, and belong to no "
+           "bytes that arrived after they had been counted as lost; they belong to no "
            "frame", _LOGGED),
     Column("early_bytes", _LONG,
-           "bytes of frames that began before the first segment of a direction",
+           "bytes of frames that began before the first segment in their direction",
            _LOGGED),
     Column("unreadable_bytes", _LONG, "other bytes of frames that have an error", _LOGGED),
     Column("is_kafka", _FLAG, "whether the connection counts as Kafka"),
     Column("reads_as_kafka", _FLAG, "whether some bytes of the connection can be read as Kafka"),
     Column("evidence", _STRING,
-           "the reason why the connection counts, or does not count, as Kafka"),
+           "the reason why the connection counts or does not count as Kafka"),
     Column("looks_like", _STRING, 'the other protocol to which the bytes seem to belong; "Kafka" '
            'if the bytes are Kafka but no endpoint was specified as a broker',
            "if the protocol is unknown, or if the connection is Kafka"),
     Column("principal", _STRING, "the principal of the client", _CAPTURED),
-    Column("listener", _STRING, "the listener of the broker that the connection reached",
+    Column("listener", _STRING, "the broker's listener to which the client connected",
            _CAPTURED),
-    Column("security_protocol", _STRING, 'the security protocol of the listener: "SASL_SSL"',
-           _CAPTURED),
-    Column("client_instance_id", _STRING, "``client_instance_id`` of the connection's frames; in "
-           "request logs, the first id", _NO_INSTANCE),
+    Column("security_protocol", _STRING,
+           'the security protocol of the listener, such as "SASL_SSL"', _CAPTURED),
+    Column("client_instance_id", _STRING, "the ``client_instance_id`` of the connection's frames; "
+           "in request logs, the first id", _NO_INSTANCE),
     Column("client_id", _STRING, "the last client id of the connection's requests; in request "
            "logs, the first client id", "if no request has a client id"),
-    Column("client_software_name", _STRING, "``client_software_name`` of the connection's frames; "
-           "in request logs, the greatest name if lines contain several names",
+    Column("client_software_name", _STRING, "the ``client_software_name`` of the connection's "
+           "frames; if the lines of a request log contain several names, the greatest name",
            "if no request contains the name"),
     Column("client_software_version", _STRING, "the version of this software",
            "if no request contains the version"),
     Column(BEGAN_IN, _STRING, "the analysis in which the connection began; a connection that "
-           "continues over several analyses has a row in each of them, with the counts of that "
+           "spans several analyses has a row in each of them, with the counts of that "
            "analysis", "if the connection began in this analysis"),
-    Column("answered_indexes", pa.list_(_LONG), "``frame_index`` of each request in an earlier "
-           "analysis whose response is in this analysis", "if there are no such requests"),
+    Column("answered_indexes", pa.list_(_LONG), "the ``frame_index`` of each request that is in "
+           "an earlier analysis but whose response is in this one",
+           "if there are no such requests"),
 )  # fmt: skip
 
 FORWARDED = (
@@ -338,17 +341,17 @@ FORWARDED = (
     Column("listener", _STRING, "the controller's listener", "if the line is cut off"),
     Column("principal", _STRING, "the principal of the client", "if the line is cut off"),
     Column("client_id", _STRING, "the client id of the client itself",
-           "if the client sent no client id, or an empty client id"),
+           "if the client sent no client id or an empty one"),
     Column("api_key", _INT, "the api key"),
     Column("api_name", _STRING, "the name of the API", "if no release defines the api key"),
     Column("api_version", _INT, "the api version"),
     Column("correlation_id", _INT, "the correlation id of the client's request; together with "
            "``client_id``, it identifies that request. If the request with this id belongs to "
-           "another API, the client never sent the forwarded request; a broker that creates a "
-           "topic by itself sends such requests"),
-    Column("latency_us", _LONG, "the time that the request took, in microseconds",
+           "another API, the client never sent the forwarded request; a broker sends such requests "
+           "when it creates a topic by itself"),
+    Column("latency_us", _LONG, "the duration of the request, in microseconds",
            "if the line is cut off"),
-    Column("frame_index", _LONG, "the unique number of the line in the log"),
+    Column("frame_index", _LONG, "a number that identifies the line within the log"),
     Column("error", _STRING, "the reason why only the header is known",
            "if everything about the request is known"),
     Column("source", _STRING, "the log file that contains the line"),
@@ -359,7 +362,7 @@ PACKETS = (
     Column("reason", _STRING, "the reason why the packets were not used",
            "in the row for the whole file"),
     Column("packets", _LONG, "the number of packets in the file, or the number of packets that "
-           "were not used for this reason; in a log, the number of lines"),
+           "were not used for this reason; for a log, the number of lines"),
     Column("sample", pa.binary(), "the bytes of one packet that was not used",
            "in the row for the whole file, for packets of another kind, or if credentials are "
            "withheld"),
@@ -375,14 +378,14 @@ RECORDS_TABLE = (
            'the message that carried the record: "produce", "fetch" or "share_fetch"'),
     _CONNECTION,
     Column("direction", _STRING, "the ``direction`` of the frame that contains the record"),
-    Column("frame_index", _LONG, "``frame_index`` of that frame"),
+    Column("frame_index", _LONG, "the ``frame_index`` of that frame"),
     Column("time", MOMENT, "the ``time`` of the frame that contains the record"),
-    Column("client_id", _STRING, "``client_id`` of that frame", "if the frame's ``client_id`` is "
-           "null"),
+    Column("client_id", _STRING, "the ``client_id`` of that frame", "if the frame's ``client_id`` "
+           "is null"),
     Column("topic", _STRING, "the name of the topic; if the message contains only the topic's id, "
            "the name comes from a Metadata response", "if no response contains the name"),
     Column("topic_id", _STRING, "the topic's id",
-           "in versions that contain only the name of the topic"),
+           "in message versions that contain only the topic's name"),
     Column("partition", _INT, "the partition"),
     _of_batch("offset", "the offset of the record", _NO_RECORD),
     _of_batch(
@@ -394,15 +397,15 @@ RECORDS_TABLE = (
     _of_batch("key", "the key of the record", f"{_NO_RECORD}; if the key is null"),
     _of_batch("value", "the value of the record", f"{_NO_RECORD}; if the value is null"),
     _of_batch("headers", "the record headers, in order", _NO_RECORD),
-    _of_batch("magic", "2 for a record batch, 0 and 1 for messages of a message set"),
+    _of_batch("magic", "2 for a record batch; 0 or 1 for a message in a message set"),
     _of_batch("compression", '"none", "gzip", "snappy", "lz4" or "zstd"'),
     _of_batch("base_offset", "the batch's base offset; -1 for compressed messages"),
     _of_batch("last_offset",
               "the last offset of the batch; compaction may have removed the record at this "
               "offset"),
-    _of_batch("batch_position", "the position of the batch in the bytes of its partition in the "
-              "frame; partition, frame and position identify a batch"),
-    _of_batch("batch_size", "the bytes of the batch"),
+    _of_batch("batch_position", "the position of the batch within its partition's bytes in the "
+              "frame; together, partition, frame and position identify a batch"),
+    _of_batch("batch_size", "the size of the batch in bytes"),
     Column("batch_records", _INT,
            "the record count in the batch's header; -1 for compressed messages", _NO_BATCH),
     _of_batch("partition_leader_epoch",
@@ -414,19 +417,19 @@ RECORDS_TABLE = (
     _of_batch("is_control", "whether the records are control records, which no consumer receives"),
     Column("error", _STRING,
            "the reason why there is no record: the batch is damaged, cut off or withheld",
-           "for records, or for a batch without records"),
-    Column("bytes", pa.binary(), "the bytes of the batch that ``error`` is about",
-           "for records, for a batch without records, or if the bytes are withheld"),
+           "for a record, or for a batch without records"),
+    Column("bytes", pa.binary(), "the bytes of the batch to which ``error`` refers",
+           "for a record; for a batch without records; if the bytes are withheld"),
 )  # fmt: skip
 
 MESSAGES = (
     _of_frame("message", "the message's name"),
     _CONNECTION,
     _DIRECTION,
-    _of_frame("frame_index", "``frame_index`` of the message's frame"),
-    _of_frame("time", "``time`` of the message's frame"),
-    _of_frame("size", "``size`` of the message's frame", _LOGGED),
-    _of_frame("client_id", "``client_id`` of the message's frame",
+    _of_frame("frame_index", "the ``frame_index`` of the message's frame"),
+    _of_frame("time", "the ``time`` of the message's frame"),
+    _of_frame("size", "the ``size`` of the message's frame", _LOGGED),
+    _of_frame("client_id", "the ``client_id`` of the message's frame",
               "if the frame's ``client_id`` is null"),
     _of_frame("api_key", "the api key"),
     _of_frame("api_version", "the api version"),
@@ -434,18 +437,18 @@ MESSAGES = (
     _of_frame("header_version", "the version of the request or response header",
               "if the header of a response cannot be read"),
     _of_frame("header_unknown_tagged_fields", "the tagged fields in the header"),
-    Column("body_version", _INT, "the version with which the body was decoded",
+    Column("body_version", _INT, "the version in which the body was decoded",
            "if the body was not decoded"),
     _of_frame("withheld_credentials", "the number of fields that were withheld as credentials"),
-    Column("tagged_fields", TAGGED_FIELD_USES, "the tagged fields in the body: the structure and "
-           "tag of each field, whether Kafka knows the tag, how often the field occurs, and its "
+    Column("tagged_fields", TAGGED_FIELD_USES, "the tagged fields in the body: for each field, its "
+           "structure and tag, whether Kafka knows the tag, how often the field occurs, and its "
            "size"),
     _of_frame("error", "the reason why the body breaks its spec",
               "if the body does not break its spec"),
     Column("bytes", pa.binary(), "the bytes of the frame", "if ``error`` is null; if the bytes may "
-           "be credentials, unless the user asked for credentials"),
+           "be credentials and the user did not ask for credentials"),
 )  # fmt: skip
-"""The columns of all message tables before ``body``, which is the message itself."""
+"""The columns that precede ``body``, the message itself, in all message tables."""
 
 
 AUDIT = (
@@ -465,35 +468,35 @@ AUDIT = (
     Column("api_key", _INT, "the api key", _WHOLE),
     Column("api_name", _STRING, "the name of the API", _WHOLE),
     Column("api_version", _INT, "the api version", _WHOLE),
-    Column("requests", _LONG, "the number of the client's requests; if the finding is about a "
-           "version, only requests in this version"),
+    Column("requests", _LONG, "the number of the client's requests; for a finding about a "
+           "version, only the requests in that version"),
     Column("first_time", MOMENT, "when the first of these requests was captured"),
     Column("last_time", MOMENT, "when the last of these requests was captured"),
-    Column("connections", _LONG, "the number of connections of the client; each connection "
+    Column("connections", _LONG, "the number of the client's connections; each connection "
            "counts for only one client"),
     Column("apis", _LONG, "the number of APIs that the client used"),
-    Column("offered", _STRING, "the versions that the captured broker offered",
+    Column("offered", _STRING, "the versions that the broker in the capture offered",
            "if the capture does not show which versions the broker offered"),
     Column("last_accepting_release", _STRING, "the last release that accepts the version",
            f"if no such release exists; {_WHOLE}"),
     Column("first_refusing_release", _STRING, "the first release that does not accept the version",
            f"if no such release exists; {_WHOLE}"),
-    Column("groups", _TEXTS, "the first groups in the requests of the client"),
-    Column("group_count", _LONG, "the number of groups in the requests of the client"),
-    Column("topics", _TEXTS, "the first topics in the requests of the client"),
-    Column("topic_count", _LONG, "the number of topics in the requests of the client"),
+    Column("groups", _TEXTS, "the first groups in the client's requests"),
+    Column("group_count", _LONG, "the number of groups in the client's requests"),
+    Column("topics", _TEXTS, "the first topics in the client's requests"),
+    Column("topic_count", _LONG, "the number of topics in the client's requests"),
     Column("remedy", _STRING, "the recommended action; empty if no action is needed"),
     Column("source", _STRING, "the source of the verdict; empty if the verdict has no source"),
-    Column("team", _STRING, "the team of the client, from the label file",
+    Column("team", _STRING, "the client's team, as given in the label file",
            "if no label file lists this client"),
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: its directory below ``tables/``, the meaning of a row, its columns and its key.
+    """A table: its directory below ``tables/``, the meaning of a row, the columns and the key.
 
-    The columns of ``key`` identify a row in one analysis. In tables that grow, ``analysis`` is
+    The columns of ``key`` identify a row within one analysis. In tables that grow, ``analysis`` is
     needed too. Without a key, several rows may be equal.
     """
 
@@ -509,10 +512,10 @@ TABLES = (
           CONNECTIONS, CONNECTION_KEY),
     Table(
         "messages/<Message>",
-        "One row for each decoded request or response. All message tables have these columns, and "
-        "a last column ``body``: a structure with every field of every version of the message, as "
-        "listed in [reference/](reference/README.md). ``body`` is null if the bytes do not "
-        "decode. "
+        "One row for each decoded request or response. All message tables have these columns and "
+        "a last column, ``body``: a structure that contains every field of every version of the "
+        "message, as listed in [reference/](reference/README.md). ``body`` is null if the bytes "
+        "cannot be decoded. "
         + _OF_RECORD_BYTES,
         MESSAGES,
         FRAME_KEY,
@@ -520,17 +523,17 @@ TABLES = (
     Table(
         "records",
         "One row for each record that was produced or fetched. Two other kinds of rows have no "
-        "``offset``. A row of the first kind represents a batch without records, which can remain "
-        "after compaction. A row of the second kind has an ``error``, and its ``bytes`` cannot be "
-        "read as a batch or as the records of a batch. If a fetch response reached its size limit "
-        "within a batch, a row of the second kind contains the start of this batch. Two rows share "
-        "a key only if a frame lists a partition twice.",
+        "``offset``. A row of the first kind represents a batch without records; compaction can "
+        "leave such batches behind. A row of the second kind has an ``error``, and its ``bytes`` "
+        "cannot be read as a batch or as a batch's records. If a fetch response reached its size "
+        "limit within a batch, a row of the second kind contains the start of that batch. Two rows "
+        "share a key only if a frame lists a partition twice.",
         RECORDS_TABLE,
         (*FRAME_KEY, "topic", "topic_id", "partition", "batch_position", "offset"),
     ),
     Table(
         "packets",
-        "One row for each capture file with all its packets, and one row for each reason why some "
+        "For each capture file, one row for all its packets, and one row for each reason why some "
         "of its packets were not used.",
         PACKETS,
         ("source", "reason"),
@@ -542,8 +545,7 @@ GROWN_TABLES = (
     Table(
         "topic_names",
         "This table exists only among tables that grow. It contains one row for each topic id "
-        "whose name an analysis learned from Metadata responses, if no earlier analysis knew the "
-        "name.",
+        "whose name an analysis learned from Metadata responses and no earlier analysis knew.",
         TOPIC_NAMES,
         ("topic_id",),
     ),

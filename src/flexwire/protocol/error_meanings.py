@@ -1,8 +1,7 @@
 """The meaning of error codes and their remedies, in flexwire's own words.
 
-The name of an error alone does not help a person who sees the error for the first time. In a
-report, a client that handles an error code itself may look broken to a person who does not know
-the code.
+An error's name alone does not help a person who sees the error for the first time. In a report, a
+client that handles an error code itself may look broken to a person who does not know the code.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ OFFSET_OUT_OF_RANGE
     The partition has no record at this offset: retention removed the record, or no record has been
     written there yet. A consumer follows auto.offset.reset.
 CORRUPT_MESSAGE
-    A record batch is damaged: its crc, size or layout is wrong. Old brokers also return
+    A record batch is damaged: its CRC, size or layout is wrong. Old brokers also return
     this code for a record without a key in a compacted topic.
 UNKNOWN_TOPIC_OR_PARTITION
-    This broker does not know the topic or partition: it does not exist, it is very new, it was
-    deleted, or the client is not authorized to see it.
+    This broker does not know the topic or partition: it does not exist, it was created very
+    recently, it was deleted, or the client is not authorized to see it.
 INVALID_FETCH_SIZE
     A fetch requested an invalid number of bytes.
 LEADER_NOT_AVAILABLE
@@ -33,8 +32,7 @@ NOT_LEADER_OR_FOLLOWER
     Another broker leads this partition. The client's metadata is outdated, so the client requests
     new metadata.
 REQUEST_TIMED_OUT
-    The broker did not finish within the timeout of the request. The operation may still have
-    happened.
+    The broker did not finish within the request's timeout. The operation may still have happened.
 BROKER_NOT_AVAILABLE
     The required broker is not running, or no broker has this id.
 REPLICA_NOT_AVAILABLE
@@ -51,7 +49,7 @@ NETWORK_EXCEPTION
     The connection ended before the response arrived. Clients report this code themselves; brokers
     do not send it.
 COORDINATOR_LOAD_IN_PROGRESS
-    This broker has just become the coordinator, and is still loading the coordinator's state from
+    This broker has just become the coordinator and is still loading the coordinator's state from
     an internal topic.
 COORDINATOR_NOT_AVAILABLE
     There is no coordinator right now: the coordinator's internal topic is being created, or a
@@ -110,9 +108,10 @@ UNSUPPORTED_VERSION
 TOPIC_ALREADY_EXISTS
     A topic with this name already exists.
 INVALID_PARTITIONS
-    The number of partitions is below 1, or not above the topic's current number of partitions.
+    The number of partitions is less than 1, or not greater than the topic's current number of
+    partitions.
 INVALID_REPLICATION_FACTOR
-    The replication factor is below 1, or there are too few brokers.
+    The replication factor is less than 1, or there are too few brokers.
 INVALID_REPLICA_ASSIGNMENT
     The replica assignment is invalid: a broker is unknown or listed twice, or there are too few
     brokers.
@@ -127,7 +126,7 @@ INVALID_REQUEST
 UNSUPPORTED_FOR_MESSAGE_FORMAT
     The topic stores its records in an old format that does not support this request.
 POLICY_VIOLATION
-    A policy that the cluster's operators configured refuses this topic or setting.
+    A policy that the cluster's operators configured rejects this topic or setting.
 OUT_OF_ORDER_SEQUENCE_NUMBER
     A batch of an idempotent producer skipped sequence numbers: the previous batch was lost.
 DUPLICATE_SEQUENCE_NUMBER
@@ -136,12 +135,12 @@ INVALID_PRODUCER_EPOCH
     A newer producer uses the same id, or the transaction timed out. The producer must abort and
     begin again.
 INVALID_TXN_STATE
-    The state of the transaction does not allow this request.
+    The transaction's state does not allow this request.
 INVALID_PRODUCER_ID_MAPPING
     The transactional id does not belong to this producer id. The transactional id may have
     expired. Initialize the producer again.
 INVALID_TRANSACTION_TIMEOUT
-    The timeout of the transaction is longer than the broker's transaction.max.timeout.ms.
+    The transaction's timeout is longer than the broker's transaction.max.timeout.ms.
 CONCURRENT_TRANSACTIONS
     The previous transaction is still being completed. Clients wait and retry.
 TRANSACTION_COORDINATOR_FENCED
@@ -154,12 +153,12 @@ SECURITY_DISABLED
 OPERATION_NOT_ATTEMPTED
     Another part of the same request failed first, so this part was not tried.
 KAFKA_STORAGE_ERROR
-    The disk that contains this partition failed on the broker. If the partition has another
-    replica, that replica takes over.
+    The broker's disk that contains this partition failed. If the partition has another replica,
+    that replica takes over.
 LOG_DIR_NOT_FOUND
     The broker has no log directory with this path.
 SASL_AUTHENTICATION_FAILED
-    The broker refused the credentials.
+    The broker rejected the credentials.
 UNKNOWN_PRODUCER_ID
     The broker no longer remembers this producer, because all its records were removed or it was
     inactive for a long time. Newer clients recover automatically.
@@ -180,16 +179,16 @@ DELEGATION_TOKEN_AUTHORIZATION_FAILED
 DELEGATION_TOKEN_EXPIRED
     The delegation token has expired.
 INVALID_PRINCIPAL_TYPE
-    The cluster does not know this principal type. The type "User" is valid.
+    The cluster does not recognize this principal type. The type "User" is valid.
 NON_EMPTY_GROUP
     The group still has members. Stop the members first.
 GROUP_ID_NOT_FOUND
     The group does not exist.
 FETCH_SESSION_ID_NOT_FOUND
-    The broker has dropped this fetch session. The client begins another fetch session. A few of
+    The broker has dropped this fetch session. The client starts another fetch session. A few of
     these errors are normal.
 INVALID_FETCH_SESSION_EPOCH
-    A fetch contains the wrong epoch for its session. The client begins another fetch session.
+    A fetch contains the wrong epoch for its session. The client starts another fetch session.
 LISTENER_NOT_FOUND
     The partition's leader has no listener with the name of the listener that received the request.
 TOPIC_DELETION_DISABLED
@@ -200,15 +199,15 @@ UNKNOWN_LEADER_EPOCH
     The client knows of a newer leader than this broker does. The broker will learn of this leader
     soon.
 UNSUPPORTED_COMPRESSION_TYPE
-    This version of the request does not support the compression of the batches. For example, old
-    versions do not support zstd.
+    This version of the request does not support the compression type of the batches. For example,
+    old versions do not support zstd.
 STALE_BROKER_EPOCH
     The broker epoch in the request predates the broker's last restart.
 OFFSET_NOT_AVAILABLE
     A new leader does not know its high watermark yet.
 MEMBER_ID_REQUIRED
-    This is not a failure. A client that joins a group for the first time receives a member id, and
-    joins again with this id.
+    This is not a failure. A client that joins a group for the first time receives a member id and
+    then joins again with this id.
 PREFERRED_LEADER_NOT_AVAILABLE
     The preferred leader is down or behind, so another replica leads.
 GROUP_MAX_SIZE_REACHED
@@ -225,7 +224,7 @@ NO_REASSIGNMENT_IN_PROGRESS
 GROUP_SUBSCRIBED_TO_TOPIC
     The group reads this topic, so its offsets for the topic cannot be deleted.
 INVALID_RECORD
-    The broker refuses a record, such as one without a key in a compacted topic. The response
+    The broker rejects a record, such as a record without a key in a compacted topic. The response
     identifies the record and contains the reason.
 UNSTABLE_OFFSET_COMMIT
     A transaction that is still open would change this offset. The consumer waits and retries.
@@ -239,7 +238,7 @@ RESOURCE_NOT_FOUND
 DUPLICATE_RESOURCE
     The request contains the same resource twice.
 UNACCEPTABLE_CREDENTIAL
-    A SCRAM credential is refused: its user name is empty, or its number of iterations is too low
+    A SCRAM credential was rejected: its user name is empty, or its number of iterations is too low
     or too high.
 INCONSISTENT_VOTER_SET
     Two controllers disagree about the voters of the quorum.
@@ -254,8 +253,8 @@ SNAPSHOT_NOT_FOUND
 POSITION_OUT_OF_RANGE
     The requested position is beyond the end of the snapshot.
 UNKNOWN_TOPIC_ID
-    This broker knows no topic with this id: the topic is very new, or was deleted and perhaps
-    created again.
+    This broker knows no topic with this id: the topic was created very recently, or it was deleted
+    and perhaps created again.
 DUPLICATE_BROKER_REGISTRATION
     A broker with this id is already running. Two brokers have the same node.id.
 BROKER_ID_NOT_REGISTERED
@@ -268,21 +267,21 @@ INCONSISTENT_CLUSTER_ID
 TRANSACTIONAL_ID_NOT_FOUND
     The coordinator knows no such transactional id.
 FETCH_SESSION_TOPIC_ID_ERROR
-    A fetch session began with topic names and continued with ids, or the reverse. The client begins
+    A fetch session began with topic names and continued with ids, or vice versa. The client starts
     another session.
 INELIGIBLE_REPLICA
-    A leader tried to add a replica to the ISR, but the controller does not allow this replica,
-    because its broker is fenced or shutting down.
+    A leader tried to add a replica to the ISR, but the controller does not allow it, because the
+    replica's broker is fenced or shutting down.
 NEW_LEADER_ELECTED
     This is not a failure. The leader's request succeeded, and another broker now leads the
     partition.
 OFFSET_MOVED_TO_TIERED_STORAGE
     The records at this offset are now only in remote storage. A follower does not fetch these
-    records, and continues with the records in the leader's local log.
+    records; it continues with the records in the leader's local log.
 FENCED_MEMBER_EPOCH
     The coordinator has fenced the member. The member gives up its partitions and joins again.
 UNRELEASED_INSTANCE_ID
-    The member that has this group.instance.id has not left the group yet.
+    The member that uses this group.instance.id has not left the group yet.
 UNSUPPORTED_ASSIGNOR
     The brokers do not provide the assignor that the member requests.
 STALE_MEMBER_EPOCH
@@ -291,26 +290,27 @@ STALE_MEMBER_EPOCH
 MISMATCHED_ENDPOINT_TYPE
     A request for controllers reached a broker, or a request for brokers reached a controller.
 UNSUPPORTED_ENDPOINT_TYPE
-    The broker does not know this kind of endpoint.
+    The broker does not recognize this type of endpoint.
 UNKNOWN_CONTROLLER_ID
     No controller has this id.
 UNKNOWN_SUBSCRIPTION_ID
     The broker's subscription to a client's metrics has changed. The client requests the
     subscription again.
 TELEMETRY_TOO_LARGE
-    A client pushed more bytes of metrics than the broker accepts.
+    A client pushed more metrics data than the broker accepts.
 INVALID_REGISTRATION
-    The controller refuses the broker: its settings, directories or features do not fit the cluster.
+    The controller rejects the broker: its settings, directories or features do not match the
+    cluster.
 TRANSACTION_ABORTABLE
-    The transaction cannot be completed. The producer aborts the transaction, and can continue with
-    the next one.
+    The transaction cannot be completed. The producer aborts the transaction and can then continue
+    with the next one.
 INVALID_RECORD_STATE
     A record of a share group cannot be acknowledged: its lock expired, or it was already
     acknowledged.
 SHARE_SESSION_NOT_FOUND
-    The broker has dropped this share session. The client begins another share session.
+    The broker has dropped this share session. The client starts another share session.
 INVALID_SHARE_SESSION_EPOCH
-    A request contains the wrong epoch for its share session. The client begins another session.
+    A request contains the wrong epoch for its share session. The client starts another session.
 FENCED_STATE_EPOCH
     The writer of a share group's state has been replaced.
 INVALID_VOTER_KEY
@@ -325,13 +325,13 @@ INVALID_REGULAR_EXPRESSION
 REBOOTSTRAP_REQUIRED
     The client's metadata is too old to use. The client starts again from its bootstrap servers.
 STREAMS_INVALID_TOPOLOGY
-    The broker refuses the topology of a Streams application.
+    The broker rejects the topology of a Streams application.
 STREAMS_INVALID_TOPOLOGY_EPOCH
     The topology epoch in the request is not valid for the Streams group.
 STREAMS_TOPOLOGY_FENCED
     The Streams group uses a newer topology than this member.
 SHARE_SESSION_LIMIT_REACHED
-    The broker has reached its limit of share sessions. Retry after another share session has
+    The broker has reached its limit on share sessions. Retry after another share session has
     ended.
 GROUP_DELETION_FAILED
     The group could not be deleted. The coordinator's log contains the reason.

@@ -162,7 +162,7 @@ def error_response(request: Message, version: int, code: int) -> Message:
     version, code = to_version(version), to_int(code, "code", bits=_CODE_BITS)
     name, acks = ASKS_FOR_RESPONSE
     if request.entry.name == name and getattr(request, snake_case(acks)) == 0:
-        raise ArgumentError(f"{name} with {acks} 0 gets no response that could contain an error")
+        raise ArgumentError(f"{name} with {acks} 0 has no response that could contain an error")
     return _Builder(request, version, code).response()
 
 

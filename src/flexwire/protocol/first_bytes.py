@@ -1,7 +1,7 @@
-"""The meaning of four bytes in the place where a frame's length is expected.
+"""The meaning of four bytes at the place where a frame's length is expected.
 
-If a peer does not use Kafka's protocol, the reader interprets the first four bytes as a size. The
-same invalid sizes therefore appear in many logs.
+If a peer does not use Kafka's protocol, the reader interprets the peer's first four bytes as a
+size. The same invalid sizes therefore appear in many logs.
 
 Sources: RFC 8446 section 5.1 (TLS records), RFC 9113 section 3.4 (HTTP/2), RFC 4253 section 4.2
 (SSH), the PROXY protocol's specification, RFC 1928 (SOCKS), ZooKeeper's four-letter words.
@@ -38,7 +38,7 @@ _RECORDS: Final = {
     24: "a TLS heartbeat record",
 }
 _ALERT: Final = 21
-# A TLS record may have an older version number. More peers accept an old number.
+# A TLS record may contain an older version number, because more peers accept an old number.
 _TLS_MAJOR, _TLS_MINORS = 3, range(5)
 _TLS_ADVICE: Final = (
     "If a broker logs this, a client speaks TLS to a listener without TLS: set the client's "
@@ -51,16 +51,16 @@ _ALERT_ADVICE: Final = (
     "If a client logs this, the client speaks plaintext to a TLS listener: set the client's "
     "security.protocol to SSL or SASL_SSL, or point the client at the port of the plaintext "
     "listener. If a broker logs this, "
-    "a TLS client refuses the bytes that a listener without TLS sends."
+    "a TLS client rejects the bytes that a listener without TLS sends."
 )
 _HTTP_REQUEST: Final = (
     "If a broker logs this, a program sends HTTP to the broker's port: the health check of a load "
     "balancer, a monitoring system, a browser or a scanner. Point that program at another port, "
-    "or check the broker's port only by opening a TCP connection."
+    "or have it check the broker's port simply by opening a TCP connection."
 )
 _HTTP_RESPONSE: Final = (
-    "If a client logs this, its bootstrap.servers leads to an HTTP server, such as a REST proxy, "
-    "Schema Registry, Connect or an HTTP load balancer: give the host and port of a broker's "
+    "If a client logs this, its bootstrap.servers points to an HTTP server, such as a REST proxy, "
+    "Schema Registry, Connect or an HTTP load balancer: specify the host and port of a broker's "
     "listener."
 )
 _OTHER: Final = (
@@ -70,7 +70,7 @@ _OTHER: Final = (
 )
 _PROXY: Final = (
     "A load balancer writes the PROXY protocol's header before the client's bytes. Kafka does not "
-    "support this header: switch the PROXY protocol off for this port."
+    "support this header: disable the PROXY protocol for this port."
 )
 _WORDS: Final = (
     "A program, such as an old health check, sends a ZooKeeper command to a Kafka port. Point the "
@@ -166,9 +166,9 @@ def parse_size(text: str) -> bytes:
     elif (match := _HEX.fullmatch(text)) is not None:
         return bytes.fromhex(match[1].zfill(2 * PREFIX_LENGTH))
     elif len(text) <= PREFIX_LENGTH and text.isascii() and text:
-        # The space in "GET " is easily lost in shell quotes.
+        # Shell quoting easily loses the space in "GET ".
         return text.ljust(PREFIX_LENGTH).encode()
-    raise refuse("size", "a number of 32 bits, 0x and 8 hex digits, or 4 characters", text)
+    raise refuse("size", "a 32-bit number, 0x and 8 hex digits, or 4 characters", text)
 
 
 def _tls(first: bytes) -> FirstBytes | None:
@@ -221,12 +221,12 @@ def _length(first: bytes) -> FirstBytes:
         return FirstBytes(f"{other}, or {what}", _OTHER, is_length=True)
     advice = (
         f"By default, a broker accepts frames of up to {SENT_FRAME_LIMIT:,} bytes "
-        "(socket.request.max.bytes). If a broker refused this frame, its limit is lower: check the "
-        "limit before you check the client."
+        "(socket.request.max.bytes). If a broker refused this frame, the broker's limit is lower: "
+        "check that limit before you check the client."
     )
     if key and is_released(key, version):
         advice += (
-            f" If nobody sent a frame of this size, the four bytes begin the header of a "
+            " If nobody sent a frame of this size, the four bytes are the start of the header of a "
             f"{request_name(key, version)} "
             f"v{version}, and the length before the header is missing."
         )

@@ -323,7 +323,7 @@ def _ended(frame: InputFrame, last: FirstPart) -> InputFrame:
     error, here = last.explanation.error, len(frame.payload)
     if frame.announced is None:
         reason = (
-            "the frame is cut off, and without its length the number of missing bytes is unknown"
+            "the frame is cut off; without its length, the number of missing bytes is unknown"
         )
     else:
         reason = (

@@ -383,8 +383,8 @@ def parse_correlation_id(payload: bytes) -> int:
     """Return the correlation id, with which every version of the response header begins."""
     if len(payload) < _CORRELATION_ID.size:
         raise FrameError(
-            f"a response header must have at least {_CORRELATION_ID.size} bytes, "
-            f"got a frame of {len(payload)}"
+            f"a response header needs at least {_CORRELATION_ID.size} bytes, "
+            f"but the frame has only {len(payload)}"
         )
     correlation_id: int = _CORRELATION_ID.unpack_from(payload)[0]
     return correlation_id

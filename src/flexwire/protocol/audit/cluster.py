@@ -139,7 +139,7 @@ def judge_cluster(seen: ClusterSeen, release: str) -> list[ClusterGate]:
 
 
 def _zookeeper(seen: ClusterSeen, release: str) -> ClusterGate:
-    remedy = "with Kafka 3.9, migrate the cluster to KRaft, and finish the migration"
+    remedy = "with Kafka 3.9, migrate the cluster to KRaft and finish the migration"
     source = "KIP-833, KIP-866"
     sent = {key: seen.uses[key] for key in zookeeper_apis() if seen.uses.get(key)}
     gate: Gate = "ZooKeeper"
@@ -148,7 +148,7 @@ def _zookeeper(seen: ClusterSeen, release: str) -> ClusterGate:
         requests = ", ".join(f"{count:,} {api_name(key)}" for key, count in sent.items())
         reason = (
             f"a controller sent {requests} requests, which belong to ZooKeeper mode; {release} "
-            "has no ZooKeeper mode"
+            "does not support this mode"
         )
         return ClusterGate(
             release, gate, "will break", subject, "ZooKeeper requests", reason, remedy,
@@ -156,18 +156,18 @@ def _zookeeper(seen: ClusterSeen, release: str) -> ClusterGate:
         )  # fmt: skip
     offered = [api_name(key) for key in zookeeper_apis() if key in seen.offered]
     if offered:
-        reason = f"a broker offers {', '.join(offered)}, which only ZooKeeper mode has"
+        reason = f"a broker offers {', '.join(offered)}, available only in ZooKeeper mode"
         return ClusterGate(
             release, gate, "will break", subject, "ZooKeeper APIs offered", reason, remedy,
             tuple(offered), len(offered), source,
         )  # fmt: skip
     if seen.is_whole or _levels(seen, METADATA_VERSION):
-        reason = f"{seen.source} says that the cluster runs in KRaft mode"
+        reason = f"{seen.source} shows that the cluster runs in KRaft mode"
         return ClusterGate(
             release, gate, "nothing seen against it", subject, "KRaft", reason, source=source
         )
     if seen.offered:
-        reason = "no broker offers an API that only ZooKeeper mode has"
+        reason = "no broker offers an API that exists only in ZooKeeper mode"
         return ClusterGate(
             release, gate, "nothing seen against it", subject, "not offered", reason, source=source
         )
@@ -186,7 +186,7 @@ def _metadata_version(seen: ClusterSeen, release: str) -> ClusterGate:
     source = "KAFKA-18601"
     if not levels:
         reason = (
-            "no broker sent its finalized metadata.version, and no log with this version was read"
+            "no broker sent its finalized metadata.version, and no log that contains it was read"
         )
         remedy = (
             "capture a client that sends ApiVersions 3 or later, or run kafka-features describe"
@@ -203,8 +203,8 @@ def _metadata_version(seen: ClusterSeen, release: str) -> ClusterGate:
             release, gate, "will break", gate, "level too low", reason, remedy, source=source
         )
     reason = (
-        f"the metadata.version level is {level}, and {release} accepts {_LEAST_LEVEL} (3.3-IV3) "
-        "and higher"
+        f"the metadata.version level is {level}, which {release} accepts: it requires "
+        f"{_LEAST_LEVEL} (3.3-IV3) or higher"
     )
     return ClusterGate(
         release, gate, "nothing seen against it", gate, "level", reason, source=source
@@ -226,7 +226,7 @@ def _configurations(seen: ClusterSeen, release: str, kind: ConfiguredKind) -> It
         is_any_gone = True
         of_them = f"{users.count:,} {kind if users.count == 1 else kind + 's'}"
         have = "has" if users.count == 1 else "have"
-        reason = f"{of_them} {have} this configuration set, which {since.first} does not have"
+        reason = f"{of_them} {have} this configuration set, but {since.first} does not have it"
         verdict: AuditVerdict = "will do nothing"
         evidence, source = "configuration gone", "KIP-724" if kind == "topic" else ""
         if kind == "topic" and blocks_changes(release):
@@ -244,7 +244,7 @@ def _configurations(seen: ClusterSeen, release: str, kind: ConfiguredKind) -> It
     looked_at = seen.described.get(kind, 0)
     if seen.is_whole:
         what = "dynamic configurations" if kind == "broker" else "configurations"
-        reason = f"all {what} that the cluster's metadata log sets for {kind}s exist in {release}"
+        reason = f"all {what} set for {kind}s in the cluster's metadata log exist in {release}"
     elif looked_at:
         many = f"{looked_at:,} {kind if looked_at == 1 else kind + 's'}"
         reason = (
@@ -283,13 +283,13 @@ def _old_batches(seen: ClusterSeen, release: str) -> Iterator[ClusterGate]:
         return
     source = "KIP-724"
     if not seen.old_batches:
-        reason = "every batch that was read from the logs has magic 2"
+        reason = "all batches read from the logs have magic value 2"
         yield ClusterGate(
             release, gate, "nothing seen against it", "logs", "magic", reason, source=source
         )
     for topic, count in sorted(seen.old_batches.items()):
         batches = f"{count:,} {'batch' if count == 1 else 'batches'}"
-        reason = f"{batches} with magic 0 or 1 on disk, which {release} reads but does not write"
+        reason = f"{batches} on disk with magic 0 or 1, which {release} reads but does not write"
         yield ClusterGate(
             release, gate, "nothing seen against it", topic, "magic 0 and 1", reason,
             count=count, source=source,
@@ -308,7 +308,7 @@ def _features(seen: ClusterSeen, release: str) -> Iterator[ClusterGate]:
         ]
         uses = Counter({key: seen.uses.get(key, 0) for key in offered}).total()
         remedy = (
-            "after the upgrade of all brokers, run "
+            "after all brokers have been upgraded, run "
             f"kafka-features upgrade --release-version {_line(release)}"
         )
         verdict: AuditVerdict = "nothing seen against it"
@@ -327,7 +327,7 @@ def _features(seen: ClusterSeen, release: str) -> Iterator[ClusterGate]:
             )
             continue
         evidence = "finalized"
-        reason = f"the level of the feature is {min(levels)}"
+        reason = f"the feature level is {min(levels)}"
         if not min(levels):
             evidence = "not finalized"
             reason = (

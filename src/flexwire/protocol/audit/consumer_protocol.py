@@ -269,7 +269,7 @@ def _with_settings(member: GroupMember, support: ProtocolSupport) -> GroupJudgem
     if support.is_default_from is None:
         return GroupJudgement(
             "moves after a setting",
-            f"{support.library} does not change its protocol by default",
+            f"{support.library} does not switch to the protocol by default",
             f"set {support.setting} to move the group",
             support.citation,
         )

@@ -142,8 +142,8 @@ def _nothing(party: Party, conduct: Conduct, release: str) -> UseVerdict:
     span = f"{spread} in {_lasting(seen_us)}"
     lacking = "".join(f"; {fallback}" for fallback in _lacking(party, conduct, release))
     reason = (
-        f"Kafka {release} reads every version of {apis} that the client used, or the client "
-        "negotiates"
+        f"Kafka {release} reads every version that the client used ({apis}), or the client "
+        "negotiates versions"
     )
     return UseVerdict("nothing seen against it", "versions", f"{reason}{lacking}; {span}")
 
@@ -223,7 +223,8 @@ def classify(
         return UseVerdict(
             "broke",
             "closed without an answer",
-            "the captured broker closed the connection without answering this version",
+            "the broker in the capture closed the connection without answering a request in this "
+            "version",
         )
     last, _ = refusal(use.api_key, use.version, release)
     if last and not reads:

@@ -25,14 +25,14 @@ Verdict = Literal["accepted", "deprecated", "removed", "unknown"]
 def request_entries(api_key: int) -> tuple[CatalogEntry, ...]:
     """Return all requests of clients that ever had this API key, the newest name first.
 
-    The name of an API key can change: 56 was AlterIsr and is AlterPartition, and 2 was ListOffset.
+    The name of an API key can change: 56 was AlterIsr and is now AlterPartition; 2 was ListOffset.
     The tuple is empty if no release has the key.
     """
     bundled = catalog()
     if api_key not in bundled.api_keys():
         return ()
     newest = bundled.by_api_key(api_key, MessageType.REQUEST)
-    # Other modules also number their records from 0, so the type and the module are checked.
+    # Other modules also number their records from 0, so this checks the type and the module.
     older = (
         entry
         for entry in map(bundled.entry, bundled.names())
@@ -44,7 +44,7 @@ def request_entries(api_key: int) -> tuple[CatalogEntry, ...]:
 @per_catalog
 @cache
 def released_versions(api_key: int) -> Versions:
-    """Return the versions of an API's request that are in any release. The result may be empty.
+    """Return the versions of an API's request that any release supports. The result may be empty.
 
     >>> released_versions(18)
     Versions('0-5')
@@ -81,9 +81,9 @@ def api_name(api_key: int) -> str:
 
 
 def api_key_of(name: str) -> int:
-    """Return the API key of a request by the request's name, with or without the suffix.
+    """Return the API key of the request with this name, with or without the suffix.
 
-    Raises `UnknownMessageError`. The error's text contains the most similar names.
+    Raises `UnknownMessageError`, whose message contains the most similar name.
 
     >>> api_key_of("Metadata"), api_key_of("MetadataRequest")
     (3, 3)
@@ -101,9 +101,9 @@ def api_key_of(name: str) -> int:
 def find_api(text: str) -> CatalogEntry:
     """Return the newest request of the API that a string specifies.
 
-    ``text`` is an API key, or a name in any case, with or without "Request" or "Response" after the
-    name. An old name means the API that has the name's API key today. Raises
-    `UnknownMessageError`. The error's text contains the most similar name.
+    ``text`` is an API key or a name. The name may be in upper or lower case, with or without
+    "Request" or "Response" at the end. An old name stands for the API that uses the name's API key
+    today. Raises `UnknownMessageError`, whose message contains the most similar name.
 
     >>> find_api("3").name, find_api("metadata").name, find_api("ListOffset").name
     ('MetadataRequest', 'MetadataRequest', 'ListOffsetsRequest')
@@ -140,19 +140,19 @@ def accepted(api_key: int, version: int, release: str | None = None) -> bool:
 @per_catalog
 @lru_cache(maxsize=4096)
 def verdict(api_key: int, version: int, release: str | None = None) -> Verdict:
-    """Return the reaction of a release to a request version. None means the newest release.
+    """Return how a release reacts to a request version. None stands for the newest release.
 
     "deprecated": the release accepts the version, but the newest final release in the catalog does
     not. "removed": an older release accepted the version. "unknown": the version is newer than the
-    release, or belongs to no release. Raises `UnknownMessageError` for a release that the catalog
-    lacks, and `ArgumentError` for a preview.
+    release, or belongs to no release. Raises `UnknownMessageError` for a release that is not in the
+    catalog, and `ArgumentError` for a preview.
 
     >>> verdict(1, 3, "3.8.1"), verdict(1, 3), verdict(1, 99)
     ('deprecated', 'removed', 'unknown')
     """
     # Here a version counts as removed only if a release has really removed it. A version that a
     # spec once announced as deprecated (``deprecatedVersions``, KIP-896) may remain: Metadata 0-3
-    # were to be removed in 4.0, and still exist.
+    # were to be removed in 4.0 but still exist.
     newest = _newest_final_release()
     release = newest if release is None else catalog().final_release(release)
     releases = catalog().releases

@@ -1,9 +1,9 @@
-"""The fields of messages that contain credentials, and how these fields are withheld.
+"""The message fields that contain credentials, and how these fields are withheld.
 
-One list contains the fields, and all code that shows messages uses this list. In case of doubt, a
-value is withheld: a configuration counts as secret because of its name, because of its value, or
-because a broker marks it as sensitive. A frame that cannot be decoded has no fields, and is
-withheld completely (`flexwire.protocol.sasl`).
+A single list contains the fields, and all code that shows messages uses this list. In case of
+doubt, a value is withheld: a configuration counts as secret because of its name, because of its
+value, or because a broker marks it as sensitive. A frame that cannot be decoded has no fields and
+is withheld completely (`flexwire.protocol.sasl`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 WITHHELD: Final = "withheld"
 _WITHHELD: Final = WITHHELD.encode()
 
-# Configurations with Kafka's type "password", with the prefix of any listener, and likely names in
-# plug-ins and clients.
+# Configurations of Kafka's type "password", with any listener prefix, and likely names in plug-ins
+# and clients.
 _SECRET_CONFIG: Final = re.compile(
     r"passw|passphrase|passcode|(^|[._-])(pwd|pass|pin|auth)([._-]|$)|secret|credential|token|jaas"
     r"|(private|access|api|account|encryption|signing|session|shared)[._-]?keys?([._-]|$)"
@@ -46,12 +46,12 @@ SECRET_CONFIG: Final = _SECRET_CONFIG.pattern
 """A pattern for the names of secret configurations, in any case, for Python and Java."""
 SECRET_VALUE: Final = _SECRET_VALUE.pattern
 """A pattern for the values of secret configurations."""
-# The log of the cluster's metadata, by its name and by its fixed id (KIP-595). The records of this
-# log contain SCRAM salts and keys, and all configurations.
+# The name and the fixed id of the cluster's metadata log (KIP-595). The records of this log contain
+# SCRAM salts and keys, and all configurations.
 METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = UUID(int=1)
-# The message that contains the records of this log, with the attributes of its topics, and the
-# attributes of a topic's name and id.
+# The message that contains the records of this log, the attribute that contains its topics, and the
+# attributes that contain a topic's name and id.
 METADATA_CARRIER: Final = ("FetchResponse", "responses", "topic", "topic_id")
 
 
@@ -59,11 +59,11 @@ METADATA_CARRIER: Final = ("FetchResponse", "responses", "topic", "topic_id")
 class CredentialField:
     """A field that contains a credential: its message, its path of spec names, and the reason.
 
-    If ``if_secret`` is not empty, it is the name of the sibling field that contains the name of a
+    If ``if_secret`` is not empty, it names the sibling field that contains the name of a
     configuration, and the value belongs to this configuration. The value is a credential if the
-    name, the value or a broker's ``IsSensitive`` indicates it. If ``if_quoting`` is true, the
-    field is a broker's text, which may quote the request. The text counts as a credential unless
-    the request is known to contain none.
+    configuration's name, the value or a broker's ``IsSensitive`` indicates this. If ``if_quoting``
+    is true, the field is a broker's text, which may quote the request. The text counts as a
+    credential unless the request is known to contain no credential.
     """
 
     message_name: str
@@ -84,14 +84,14 @@ def _field(
     return CredentialField(message_name, tuple(path.split(".")), reason, if_secret, if_quoting)
 
 
-_TOKEN = "a SASL token contains the password (PLAIN), or enough to guess it offline (SCRAM)"  # noqa: S105  # this is a reason, not a password
+_TOKEN = "a SASL token contains the password (PLAIN) or enough to guess it offline (SCRAM)"  # noqa: S105  # this is a reason, not a password
 _HMAC = "the HMAC of a delegation token is enough to log in"
 _SCRAM = "the salt and the hashed password of a SCRAM user are enough to guess the password offline"
 _REPLY = "the broker's response to a SASL token can quote the token"
 _METADATA = "the cluster's metadata contains SCRAM keys and all configurations"
 _CONFIG = "a configuration can be a password or a key"
 _QUOTE = "a broker quotes the value that it refuses, and a plug-in can return any text"
-_TOPOLOGY = "a broker keeps the topology of an earlier request, and quotes it in later responses"
+_TOPOLOGY = "a broker keeps the topology of an earlier request and quotes it in later responses"
 _ENVELOPE = "a complete forwarded message, which can contain any credential"
 
 CREDENTIALS: Final = (
@@ -147,7 +147,7 @@ _OF_MESSAGE: Final = {
     name: tuple(field for field in CREDENTIALS if field.message_name == name)
     for name in {field.message_name for field in CREDENTIALS}
 }
-# Requests for records. The records may belong to the cluster's metadata.
+# The requests for records, which may belong to the cluster's metadata.
 _FETCHES: Final = re.sub("Response$", "Request", METADATA_CARRIER[0])
 # Requests that carry credentials, or whose responses carry credentials.
 _HIDING: Final = frozenset(re.sub("Response$", "Request", name) for name in _OF_MESSAGE)
@@ -199,13 +199,13 @@ def may_be_quoted(request_name: str) -> bool:
 
 
 def withhold(message: Message, *, keep_length: bool = False, asked_plainly: bool = False) -> int:
-    """Replace every credential in a decoded message by "withheld", and return their number.
+    """Replace every credential in a decoded message with "withheld", and return their number.
 
     The message is modified. Null remains null, because it reveals nothing. In a message that
     carries credentials, unknown tagged fields may also be credentials. With ``keep_length``, the
     replacement consists of asterisks, so that the message keeps its size. ``asked_plainly`` means
-    that the message answers a request in which nothing was withheld. Texts that could only quote
-    this request are then kept.
+    that the message answers a request in which nothing was withheld. In that case, texts that could
+    only quote this request are kept.
     """
     name = type(message).__name__
     hide = _filled if keep_length else _word
@@ -269,7 +269,7 @@ def _withhold_unknown(struct: Any, hide: _Hide) -> int:
 
 
 def _is_secret(holders: tuple[Any, ...], field: CredentialField, value: str) -> bool:
-    # A synonym is inside the configuration to which the value may belong.
+    # A synonym is nested inside the configuration to which the value may belong.
     configs = [holders[-1], *(outer for outer in holders if hasattr(outer, "is_sensitive"))]
     names = [getattr(config, field.if_secret.lower()) for config in configs]
     return (

@@ -1,10 +1,10 @@
 """The audit of clients against a Kafka release: verdicts from evidence, without Spark.
 
-A broker of a release refuses a request version or reads it. Whether a client stops working is
+A release's broker either refuses a request version or reads it. Whether a client stops working is
 another question. A client that negotiates sends the lower of the two maximum versions, so an old
 version may be due to the broker and not to the client. A verdict therefore needs more evidence than
-the version (`Use`): the broker's offered versions, whether the client asked for them, and how the
-connection ended.
+the version (`Use`): which versions the broker offered, whether the client asked for them, and how
+the connection ended.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 `flexwire.protocol.audit.verdicts` judges each client separately. This module judges the cluster as
 a whole. The evidence comes from captures or from the log of the cluster's metadata, and the
 verdicts are the same as for clients. Each gate has a finding for each release, including "nothing
-seen against it" and "cannot say", so that a gate that was not checked is not mistaken for an open
-one.
+seen against it" and "cannot say", so that nobody mistakes a gate that was not checked for an open
+gate.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ _ZOOKEEPER_LISTENER: Final = "zkBroker"
 _FIRST: Final = "4.0.0"
 """The first release without ZooKeeper, which is also the first release with gates."""
 _LEAST_LEVEL: Final = 7
-"""The metadata.version of 3.3-IV3, the lowest that 4.x reads (KAFKA-18601)."""
+"""The metadata.version of 3.3-IV3, the lowest level that 4.x reads (KAFKA-18601)."""
 _UNBLOCKED: Final = "4.2.1"
 """The first release that drops a topic's removed configurations when it reads the log
 (KAFKA-19851).
 
-This was measured: 4.0.2, 4.1.2 and 4.2.0 refuse every change of the topic. 4.2.1, 4.3.0, 4.3.1 and
+This was measured: 4.0.2, 4.1.2 and 4.2.0 refuse every change to the topic; 4.2.1, 4.3.0, 4.3.1 and
 4.4.0 do not.
 """
 
 
 class _Feature(NamedTuple):
-    """A feature, whose APIs return UNSUPPORTED_VERSION (35) until the feature is finalized."""
+    """A feature whose APIs return UNSUPPORTED_VERSION (35) until the feature is finalized."""
 
     name: str
     since: str
@@ -82,12 +82,13 @@ class ClusterSeen:
     """The evidence about a cluster.
 
     ``features`` contains the finalized levels, by the broker that reported them. A broker that
-    reported no level is missing. ``configured`` contains topics or brokers, by configuration. Only
-    configurations that some release lacks are included. ``described`` counts the topics and brokers
-    whose configurations were seen. ``offered`` contains the API keys in ApiVersions responses, and
-    ``uses`` contains the number of requests by API key. ``old_batches`` contains the number of
-    batches with magic 0 or 1 by topic, or is None if no log was read. ``is_whole`` means that the
-    log of the cluster's metadata was read. If a configuration is then missing, it is not set.
+    reported no level is left out. ``configured`` contains topics or brokers, by configuration. It
+    includes only configurations that some release lacks. ``described`` counts the topics and
+    brokers whose configurations were seen. ``offered`` contains the API keys in ApiVersions
+    responses, and ``uses`` contains the number of requests by API key. ``old_batches`` contains the
+    number of batches with magic 0 or 1 by topic, or is None if no log was read. ``is_whole`` means
+    that the log of the cluster's metadata was read; in that case, a missing configuration is not
+    set.
     """
 
     features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -107,7 +108,7 @@ class ClusterSeen:
 @per_catalog
 @cache
 def zookeeper_apis() -> tuple[int, ...]:
-    """Return the APIs that only brokers in ZooKeeper mode accept, as the specs' listeners show.
+    """Return the APIs that only brokers in ZooKeeper mode accept, according to the specs.
 
     >>> [api_name(key) for key in zookeeper_apis()]
     ['LeaderAndIsr', 'StopReplica', 'UpdateMetadata']
@@ -123,7 +124,7 @@ def _is_zookeepers(api_key: int) -> bool:
 def judge_cluster(seen: ClusterSeen, release: str) -> list[ClusterGate]:
     """Return each gate's finding about a cluster on a release, the most serious first.
 
-    The result is empty for a release before 4.0, which has no gates.
+    The result is empty for releases before 4.0, which have no gates.
     """
     if not is_since(release, _FIRST):
         return []
@@ -212,7 +213,7 @@ def _metadata_version(seen: ClusterSeen, release: str) -> ClusterGate:
 
 
 def blocks_changes(release: str) -> bool:
-    """Return whether a removed configuration blocks every change of its topic (KAFKA-19851)."""
+    """Return whether a removed configuration blocks every change to its topic (KAFKA-19851)."""
     return is_since(release, _FIRST) and not is_since(release, _UNBLOCKED)
 
 

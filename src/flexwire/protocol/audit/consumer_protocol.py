@@ -1,13 +1,13 @@
 """Decide whether a group can move to the consumer protocol (KIP-848, KIP-1274).
 
-Since Kafka 5.0, Java's KafkaConsumer uses the consumer protocol by default. No other client uses
-the consumer protocol by default. A group moves when its first member sends ConsumerGroupHeartbeat:
-the broker then converts the group and its classic members, unless there is an obstacle.
+Since Kafka 5.0, Java's KafkaConsumer has used the consumer protocol by default. No other client
+does so. A group moves when its first member sends ConsumerGroupHeartbeat: the broker then converts
+the group and its classic members, unless there is an obstacle.
 
-`consumer_protocol.json` contains the known facts about libraries, the refusals by brokers, and the
-conditions that traffic does not show. The file also contains the sources, and the day on which the
-sources were checked. `make trial` runs real groups and compares these verdicts with the reaction
-of a broker (`tests/kafka/trial/groups.jsonl`).
+`consumer_protocol.json` contains the known facts about libraries, the brokers' refusals, and the
+conditions that traffic does not show. The file also contains the sources and the day on which they
+were checked. `make trial` runs real groups and compares these verdicts with a broker's reaction
+(`tests/kafka/trial/groups.jsonl`).
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class RefusedSettings:
 
     ``assignors`` and ``timeout`` are the names of the settings that JoinGroup shows. A member is
     affected if it offers one of ``lists`` (without the first setting), or a list that begins with
-    one of ``first``. ``timeouts_ms`` are the default session timeouts of the library's releases.
-    ``effect`` is the consequence of such a setting.
+    one of ``first``. ``timeouts_ms`` contains the default session timeouts of the library's
+    releases. ``effect`` describes the consequence of such a setting.
     """
 
     assignors: str
@@ -66,7 +66,7 @@ class RefusedSettings:
     sources: tuple[str, ...]
 
     def names(self, member: GroupMember) -> Iterator[str]:
-        """Yield the names of a member's settings, as far as JoinGroup shows them."""
+        """Yield the names of a member's settings, to the extent that JoinGroup shows them."""
         offered = member.assignors
         if offered and offered not in self.lists and offered[0] not in self.first:
             yield self.assignors
@@ -77,12 +77,12 @@ class RefusedSettings:
 
 @dataclass(frozen=True, slots=True)
 class ProtocolSupport:
-    """The support of a library for the consumer protocol.
+    """A library's support for the consumer protocol.
 
-    ``appears_in`` is the first release with the protocol, and ``works_from`` is the first release
-    in which the library's authors call the protocol ready. ``setting`` is the setting that enables
-    the protocol. ``is_default_from`` is the release in which the protocol becomes the default, or
-    None if no such release is planned.
+    ``appears_in`` is the first release that includes the protocol, and ``works_from`` is the first
+    release for which the library's authors call the protocol ready. ``setting`` is the setting that
+    enables the protocol. ``is_default_from`` is the release in which the protocol becomes the
+    default, or None if no such release is planned.
     """
 
     library: str
@@ -152,7 +152,7 @@ class GroupMember:
     """The facts about members in the traffic: their library, and the content of JoinGroup.
 
     ``software`` and ``version`` are the library's name and version in ApiVersions, or None if
-    unknown. ``assignors`` are empty, and ``session_timeout_ms`` is None, if no JoinGroup was seen.
+    unknown. If no JoinGroup was seen, ``assignors`` is empty and ``session_timeout_ms`` is None.
     """
 
     software: str | None
@@ -165,10 +165,10 @@ class GroupMember:
 class GroupTraits:
     """The facts about a group in traffic or in a coordinator's log.
 
-    Equal ``members`` are listed once. ``has_user_data`` is true if an assignment contained user
+    ``members`` lists equal members once. ``has_user_data`` is true if an assignment contained user
     data, and None if no assignment could be read. ``is_unreadable`` is true if an assignment of
     consumers could not be read. ``uses_it`` is true if a member used the consumer protocol, and
-    ``refusals`` are the error codes with which a broker refused members that requested this
+    ``refusals`` contains the error codes with which a broker refused members that requested this
     protocol.
     """
 
@@ -181,7 +181,7 @@ class GroupTraits:
 
 
 def judge_group(traits: GroupTraits) -> GroupJudgement:
-    """Return the verdict about a group: the most serious one that follows from its facts.
+    """Return the verdict about a group: the most serious verdict that follows from the facts.
 
     >>> java = GroupMember("apache-kafka-java", "4.1.0", ("range", "sticky"), 45_000)
     >>> judge_group(GroupTraits("consumer", (java,))).verdict

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 NegotiationEvidence = Literal["here", "elsewhere", "never", "unseen"]
-"""The connection, if any, on which a client sent ApiVersions.
+"""Where a client sent ApiVersions, if anywhere.
 
 "here": on this connection. "elsewhere": on another connection. "never": on no connection, although
 the capture contains this connection from its start. "unseen": perhaps before the capture began.
@@ -35,11 +35,11 @@ the capture contains this connection from its start. "unseen": perhaps before th
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The requests of one client, API and version, on connections with the same evidence.
+    """One client's requests for one API and version, on connections with the same evidence.
 
-    ``offered`` is the API's version range in the ApiVersions responses of the captured broker.
-    ``offered`` is None if no response was seen, and `Versions.NONE` if the response lacks the API.
-    ``closed`` means that the broker closed these connections without a response to this version.
+    ``offered`` is the API's version range in the ApiVersions responses of the captured broker. It
+    is None if no response was seen, and `Versions.NONE` if the response lacks the API. ``closed``
+    means that the broker closed these connections without a response to this version.
     """
 
     api_key: int
@@ -65,9 +65,9 @@ class Conduct:
     """All observations about one client, with the evidence.
 
     ``connections`` is the number of the client's connections. Each connection belongs to only one
-    client. ``configured`` contains the configurations set by the client that some release lacks.
-    ``mechanisms`` contains the mechanisms of the client's SASL handshakes. ``whole`` is true if
-    all of the client's connections were captured from the start, and therefore all of its
+    client. ``configured`` contains the configurations that the client set and some release lacks.
+    ``mechanisms`` contains the mechanisms in the client's SASL handshakes. ``whole`` is true if
+    the capture contains all of the client's connections from the start, and therefore all of its
     handshakes.
     """
 
@@ -95,10 +95,10 @@ class ClientFinding:
 
     ``evidence`` is the name of the rule behind the verdict. ``reason`` is a sentence that explains
     the verdict with numbers. A finding about a version has ``api_key`` and ``version``, and its
-    counts include all of the client's requests at that version. A finding about the software, or
+    counts include all of the client's requests in that version. A finding about the software, or
     about the client as a whole, has neither ``api_key`` nor ``version``. ``last_accepting`` is the
     last release that reads the version, and ``first_refusing`` is the first release after that.
-    Each of these two is None if the catalog has no such release.
+    Either of the two is None if the catalog contains no such release.
     """
 
     release: str
@@ -120,8 +120,8 @@ class ClientFinding:
 # These APIs are advertised from version 0 even if fewer versions are read, because some clients
 # mistake a broker without version 0 for a very old broker (KAFKA-18659).
 _PRODUCE = 0
-# These releases are used if the release of the brokers is unknown. An upgrade rarely skips more
-# releases.
+# If the brokers' release is unknown, this many major versions are used. An upgrade rarely skips
+# more.
 _MAJORS = 2
 _NUMBER, _UNNUMBERED = re.compile(r"\d+"), 1_000_000
 
@@ -131,8 +131,8 @@ _NUMBER, _UNNUMBERED = re.compile(r"\d+"), 1_000_000
 def read_versions(api_key: int, release: str) -> Versions:
     """Return the request versions that a broker of exactly this release reads, if there are any.
 
-    A broker may advertise more versions than it reads: 4.x advertises Produce from 0, and reads it
-    from 3.
+    A broker may advertise more versions than it reads: 4.x advertises Produce from version 0 but
+    reads it only from version 3.
 
     >>> read_versions(1, "3.9.2")
     Versions('0-17')
@@ -177,7 +177,7 @@ def newest_version(api_key: int, release: str) -> int | None:
 def refusal(api_key: int, version: int, release: str) -> tuple[str | None, str | None]:
     """Return the last release (up to this one) that reads the version, and the first to refuse it.
 
-    Both results are None for a version that no release up to this one reads.
+    Both results are None if no release up to this one reads the version.
 
     >>> refusal(1, 3, catalog().newest_release)[0] in catalog().releases
     True
@@ -207,9 +207,8 @@ def fitting_releases(offered: Mapping[int, Versions]) -> tuple[str, ...]:
     """Return the releases whose brokers answer ApiVersions with these ranges, oldest first.
 
     The range of each API must equal the range in the release, with or without its unstable version.
-    An API may be missing, because some listeners and the ZooKeeper mode omit APIs. API keys that
-    are in no release belong to a vendor. The result is empty for brokers that are not Apache
-    Kafka.
+    An API may be missing, because some listeners and ZooKeeper mode omit APIs. API keys that are in
+    no release belong to a vendor. The result is empty for brokers that are not Apache Kafka.
     """
     released = {key: versions for key, versions in offered.items() if request_entries(key)}
     if not released:
@@ -233,11 +232,11 @@ def _advertised(api_key: int, release: str) -> set[Versions]:
 def audited_releases(brokers: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the releases that are audited by default: one for each major version.
 
-    ``brokers`` are the possible releases of the captured brokers. The result begins with the
-    oldest of these releases. If the releases are unknown, the two newest major versions of the
-    catalog are used. Each major version is represented by its newest release, because this release
-    is the target of an upgrade. Each finding contains the release in which the refusal began.
-    Previews of releases are left out.
+    ``brokers`` contains the possible releases of the captured brokers. The result begins with the
+    major version of the oldest of these. If the releases are unknown, the two newest major versions
+    in the catalog are used. Each major version is represented by its newest release, because that
+    release is the target of an upgrade. Each finding contains the release in which the refusal
+    began. Previews of releases are left out.
     """
     releases = catalog().releases
     majors = [list(group) for _, group in groupby(catalog().final_releases, key=_major)]
@@ -250,7 +249,7 @@ def audited_releases(brokers: Iterable[str] = ()) -> tuple[str, ...]:
 def to_audited_releases(names: Iterable[str]) -> tuple[str, ...]:
     """Return the catalog's releases with these names, without repetitions.
 
-    Raises `UnknownMessageError` for a release that the catalog lacks, and `ArgumentError` for a
+    Raises `UnknownMessageError` for a release that is not in the catalog, and `ArgumentError` for a
     preview of a release.
     """
     return tuple(dict.fromkeys(map(catalog().final_release, names)))
@@ -258,15 +257,15 @@ def to_audited_releases(names: Iterable[str]) -> tuple[str, ...]:
 
 def _major(release: str) -> int:
     number = _NUMBER.match(release)
-    # A release with another kind of name comes from a custom catalog, and counts as the newest.
+    # A release with a different form of name comes from a custom catalog and counts as the newest.
     return int(number[0]) if number else _UNNUMBERED
 
 
 # The listeners of clients, in the "listeners" of request specs. If only brokers in ZooKeeper mode
 # ("zkBroker") accept a request in its newest release, it is not a client's request.
 _CLIENTS_LISTENER = "broker"
-# Requests that are on no client listener belong to brokers and controllers. The specs do not
-# distinguish the two.
+# Requests that no client listener accepts belong to brokers and controllers. The specs do not
+# distinguish between these two.
 _CONTROLLERS = {
     4: "LeaderAndIsr: the controller tells brokers which partitions to lead or follow "
     "(ZooKeeper mode)",
@@ -287,7 +286,7 @@ _BROKERS = {
     86: "DeleteShareGroupState: sent by a group coordinator to a share coordinator (KIP-932)",
     87: "ReadShareGroupStateSummary: sent by a group coordinator to a share coordinator (KIP-932)",
 }
-# Clients send these requests in lower versions. Only brokers send these versions and higher
+# Clients send lower versions of these requests. Only brokers send these versions and higher
 # versions.
 _BROKERS_FROM = {
     24: (
@@ -309,7 +308,7 @@ def role_of(
     is_replica: bool = False,
     highest: Mapping[int, int] = MappingProxyType({}),
 ) -> Role:
-    """Return the role of a sender, from all APIs that are used with one client id and address.
+    """Return the role of a sender, based on all APIs used with one client id and address.
 
     ``is_replica`` is true if a Fetch request has the id of a replica (not negative), which
     consumers never send. ``highest`` is the highest version of each API that was sent, if known,
@@ -351,8 +350,8 @@ def _has_clients_listener(entry: CatalogEntry) -> bool:
 def listeners_of(entry: CatalogEntry) -> tuple[str, ...]:
     """Return the listeners of a request in the newest release that reads it, if there are any.
 
-    4.x still contains the specs of removed requests. A preview counts only if no final release
-    reads the request.
+    4.x still contains the specs of removed requests. A preview is considered only if no final
+    release reads the request.
     """
     reading = [release for release, versions in entry.releases.items() if versions]
     if not reading:

@@ -1,7 +1,7 @@
-"""Find the API version that a client and a release share, or what happens without one.
+"""Find the API version that a client and a release share, or determine what happens without one.
 
 A client that negotiates sends the lower of the two maximum versions. This requires a common
-version: a release may lack an API completely, or may have removed all versions that the client
+version, but a release may lack an API completely, or may have removed all versions that the client
 knows.
 """
 
@@ -59,9 +59,9 @@ def common_versions(party: Party, use: Use, release: str) -> Versions:
 @per_catalog
 @lru_cache(maxsize=4096)
 def versions_spoken_with(api_key: int, version: int) -> Versions:
-    """Return every version that a release supports which also supports this version.
+    """Return all versions in the releases that support this version.
 
-    A version that is newer than the catalog is assumed to occur together with the versions of the
+    A version that is newer than the catalog is assumed to occur together with the versions in the
     newest release.
 
     >>> versions_spoken_with(76, 0), versions_spoken_with(76, 1), versions_spoken_with(68, 0)
@@ -92,7 +92,7 @@ def first_release_reading(use: Use) -> str | None:
 
 
 def find_documented_fallback(party: Party, use: Use, release: str) -> str:
-    """Return the documented behavior of a client without an API, or an empty string.
+    """Return the documented behavior of a client if an API is missing, or an empty string.
 
     The behavior applies only to a client that asks for the broker's versions and finds no common
     version.

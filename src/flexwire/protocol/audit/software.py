@@ -1,6 +1,6 @@
 """The known facts about client software: incompatibilities, documented behavior, and remedies.
 
-The facts are in `software.json`. Each fact has its sources, and the date on which these were
+The facts are in `software.json`. Each fact includes its sources and the date on which they were
 checked.
 """
 
@@ -33,7 +33,7 @@ _NUMBERS = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A setting that prevents a client from requesting the broker's versions, or from using them.
+    """A setting that prevents a client from requesting or using the broker's versions.
 
     ``software`` is the client's name in ApiVersions, if the client sends this request at all.
     """
@@ -53,11 +53,11 @@ PINS = tuple(Pin(**{**pin, "sources": tuple(pin["sources"])}) for pin in _FACTS[
 class Library:
     """A client library, or software that contains a client library.
 
-    ``works_from`` is the first release that works on Kafka 4, or None if this release is unknown.
-    ``remedy`` then contains the advice. ``client_id`` is a pattern that matches the library's
-    default client ids. ``software`` is the library's name in ApiVersions. ``client_id`` and
-    ``software`` are None if unknown. Releases before ``negotiates_from`` send ApiVersions, but
-    then use their configured versions and ignore the response.
+    ``works_from`` is the first release that works with Kafka 4, or None if this release is unknown;
+    in that case, ``remedy`` contains the advice. ``client_id`` is a pattern that matches the
+    library's default client ids. ``software`` is the library's name in ApiVersions. ``client_id``
+    and ``software`` are None if unknown. Releases before ``negotiates_from`` send ApiVersions but
+    then ignore the response and use their configured versions.
     """
 
     library: str
@@ -83,12 +83,12 @@ LIBRARIES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class MissingApi:
-    """The behavior of a client if the broker lacks an API, or has no common version of the API.
+    """The behavior of a client if the broker lacks an API or shares no version of it.
 
-    "goes on" means a documented fallback, and "fails" means that the client is known to have no
-    fallback. ``software`` contains names in ApiVersions. If the list is empty, the behavior
-    applies to every client. If ``speaks`` is set, the software uses only the version that was
-    captured.
+    "goes on" means that there is a documented fallback, and "fails" means that the client is known
+    to have no fallback. ``software`` contains names in ApiVersions; if the list is empty, the
+    behavior applies to every client. If ``speaks`` is set, the software uses only the version that
+    was captured.
     """
 
     api_keys: tuple[int, ...]
@@ -190,7 +190,7 @@ def find_library(party: Party) -> Library | None:
 
 
 def is_new_enough(party: Party, library: Library) -> bool:
-    """Return whether a client is known to run the first release that works, or a newer release."""
+    """Return whether a client is known to run the first release that works or a newer one."""
     name, version = find_software(party)
     if library.works_from is None or name is None or not version:
         return False
@@ -203,7 +203,7 @@ def is_new_enough(party: Party, library: Library) -> bool:
 
 
 def heeds_offers_from(party: Party) -> str:
-    """Return the first release that uses the brokers' offer, or "" if this client is not older.
+    """Return the first release that heeds the brokers' offer, or "" if this client is not older.
 
     >>> from flexwire.protocol.audit import Party
     >>> heeds_offers_from(Party("a", None, None, "sarama", "v1.45.2"))
@@ -230,7 +230,7 @@ def libraries_are_about(release: str) -> bool:
 
 
 def find_missing_api(api_key: int, party: Party) -> MissingApi | None:
-    """Return the known behavior of this client without an API, or None if nothing is known."""
+    """Return the known behavior of this client if an API is missing, or None if unknown."""
     name, _ = find_software(party)
     of_api = [row for row in ABSENT if api_key in row.api_keys]
     return next((row for row in of_api if not row.software or name in row.software), None)
@@ -238,7 +238,7 @@ def find_missing_api(api_key: int, party: Party) -> MissingApi | None:
 
 @cache
 def find_software(party: Party) -> tuple[str | None, tuple[int, ...]]:
-    """Return the name and version of the software, or of the librdkafka inside it.
+    """Return the name and version of the software, or of the librdkafka that it contains.
 
     >>> from flexwire.protocol.audit import Party
     >>> find_software(Party("a", None, None, "confluent-kafka-go", "v2.6.1-librdkafka-2.6.1"))
@@ -285,8 +285,7 @@ def _concerns(row: dict[str, Any], release: str) -> bool:
     if refused and refused["version"] in read_versions(refused["api_key"], release):
         return False
     if refused:
-        # The release must have supported the version once. If the release never supported the
-        # version, another rule applies.
+        # An older release must have supported the version. If none ever did, another rule applies.
         older = catalog().final_releases[: catalog().final_releases.index(release)]
         return any(refused["version"] in read_versions(refused["api_key"], old) for old in older)
     return version_numbers(release) >= version_numbers(row["from_release"])

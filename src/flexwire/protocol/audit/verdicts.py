@@ -1,9 +1,9 @@
-"""The verdicts: the effects of a release on one client, from the evidence about the client.
+"""The verdicts: the effects of a release on one client, based on the evidence about the client.
 
 Each use of a version is judged separately, and the client as a whole is judged by the known facts
-about its software. A refusal alone is never a verdict. Two observations show whether the client
-depends on the version: the versions that the broker offered to the client, and whether the client
-asked for these versions. If both observations are missing, the verdict is "cannot say".
+about its software. A refusal alone never results in a verdict. Two observations show whether the
+client depends on the version: the versions that the broker offered to the client, and whether the
+client asked for these versions. If both observations are missing, the verdict is "cannot say".
 
 Requests that set configurations are judged by the names of the configurations, because the versions
 of CreateTopics, AlterConfigs and IncrementalAlterConfigs are not relevant for configurations.
@@ -70,7 +70,7 @@ def judge_configured(
 ) -> Iterator[ConfigurationVerdict]:
     """Return the verdicts on configurations that a release lacks, in the order of their names.
 
-    For a topic, the release answers the complete request with INVALID_CONFIG (40). For a broker,
+    For a topic, the release rejects the complete request with INVALID_CONFIG (40). For a broker,
     the release accepts any name, so the configuration has no effect and no error is reported.
     """
     for use in sorted(configured):
@@ -95,8 +95,8 @@ def judge_configured(
 
 
 # A broker that lacks a version of ApiVersions answers with version 0, and the client asks again
-# (KIP-511). Therefore no version of ApiVersions can fail. The units below are for the period in
-# which a client was seen, the longest first. A time shorter than the last unit is not relevant.
+# (KIP-511). Therefore no version of ApiVersions can fail. The units below, longest first, are for
+# the period in which a client was seen. A time shorter than the last unit is not relevant.
 _UNITS_US = (
     ("day", 86_400_000_000),
     ("hour", 3_600_000_000),
@@ -111,9 +111,9 @@ def judge(
 ) -> list[ClientFinding]:
     """Return a release's verdicts about a client: at least one, the most serious first.
 
-    ``brokers`` contains the possible releases of the captured brokers. ``brokers`` is empty if
-    these releases are unknown. Raises `UnknownMessageError` for a release that is not in the
-    catalog, and `ArgumentError` for a preview.
+    ``brokers`` contains the possible releases of the captured brokers, or is empty if they are
+    unknown. Raises `UnknownMessageError` for a release that is not in the catalog, and
+    `ArgumentError` for a preview.
     """
     release = catalog().final_release(release)
     if conduct.role != "client":
@@ -149,7 +149,7 @@ def _nothing(party: Party, conduct: Conduct, release: str) -> UseVerdict:
 
 
 def _lacking(party: Party, conduct: Conduct, release: str) -> list[str]:
-    """Return the client's documented behavior without the APIs that the release lacks."""
+    """Return the client's documented behavior for the APIs that the release lacks."""
     instead: defaultdict[str, list[str]] = defaultdict(list)
     for use in sorted(conduct.uses, key=lambda use: use.api_key):
         name = name_of(use.api_key)
@@ -160,14 +160,14 @@ def _lacking(party: Party, conduct: Conduct, release: str) -> list[str]:
 
 
 def _lasting(microseconds: int) -> str:
-    """Return a duration with three digits, in a unit that is easy to read.
+    """Return a duration with three significant digits, in a unit that is easy to read.
 
     >>> _lasting(1_905), _lasting(1_000_000), _lasting(90 * 60_000_000)
     ('less than a second', '1 second', '1.5 hours')
     """
     for unit, length in _UNITS_US:
         many = microseconds / length
-        # If three digits would be rounded up to the next unit, the next unit is used.
+        # If rounding to three digits would reach the next unit, the next unit is used.
         if many >= _ROUNDED_UP:
             number = f"{many:.0f}" if many >= _THREE_DIGITS else f"{max(many, 1):.3g}"
             return f"{number} {unit}{'' if number == '1' else 's'}"

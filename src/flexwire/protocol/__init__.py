@@ -3,9 +3,9 @@
 A connection consists of two streams of frames, and a frame does not show its own kind. This
 package therefore reads in steps. A `FrameSplitter` divides bytes into frames, and `parse_request`
 and `parse_response` read the headers. A `Conversation` then decides from the earlier frames what
-each frame is: a request, the response to a certain request, or a SASL token. Further modules
-describe how Kafka's releases react to a message (`verdict`, `flexwire.protocol.audit`), and list
-the fields that contain credentials. The package works on bytes only: other packages handle sockets
+each frame is: a request, the response to a certain request, or a SASL token. Other modules
+describe how Kafka's releases react to a message (`verdict`, `flexwire.protocol.audit`) and list
+the fields that contain credentials. The package works only on bytes: other packages handle sockets
 and files, and the codec decodes bodies.
 
 The laws of this package (tests below `tests/`):

@@ -1,10 +1,10 @@
-"""The client instance id: the messages that contain it, and its client (KIP-714, KIP-1313).
+"""The client instance id, and the messages that contain it (KIP-714, KIP-1313).
 
 A client instance is one producer, consumer or admin client in a process, with all its connections.
 Up to Kafka 4.4, a broker assigns the id in its response to the client's first request for telemetry
 subscriptions. Later telemetry requests contain the id in their bodies. With request header 3, the
 client creates the id itself and sends it in the header. The zero UUID always means no id. The specs
-mark the field with the id (`FieldSpec.identifies_client_instance`).
+mark the field that contains the id (`FieldSpec.identifies_client_instance`).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from flexwire.protocol.headers import RequestFrame, ResponseFrame
 
 _NO_ID: Final = UUID(int=0)
-# The largest number of elements and tagged fields before the id that are skipped. No release has
-# any elements there.
+# The maximum number of elements and tagged fields that are skipped before the id. In no release do
+# any elements precede the id.
 _MOST_WALKED: Final = 1_000
 
 
 def client_instance_id(request: RequestFrame, payload: bytes) -> UUID | None:
     """Return the client instance id in a request's header or body, or None if there is no id.
 
-    ``payload`` is the payload of the request's frame. The id in the header has priority over the id
-    in the body. The result is also None for a body that ends before the id, and for a version that
-    is not in the catalog.
+    ``payload`` is the payload of the request's frame. The id in the header takes precedence over
+    the id in the body. The result is also None for a body that ends before the id, and for a
+    version that is not in the catalog.
     """
     return header_instance_id(request) or _in_body(
         request.message_name, request.api_version, payload, request.body_offset

@@ -1,6 +1,6 @@
-"""The configurations of topics and brokers in Kafka's releases, and the removed ones.
+"""The topic and broker configurations in Kafka's releases, including removed configurations.
 
-`configurations.json` contains the names by release, from each release's jars
+`configurations.json` lists the names by release, taken from each release's jars
 (`tools.config_names`). A broker checks the names of a topic's configurations: an unknown name
 results in INVALID_CONFIG (40). A broker does not check the names of its own configurations,
 because plug-ins add settings to them, so a removed name is accepted and has no effect. This was
@@ -38,7 +38,7 @@ Java code.
 class RemovedConfiguration:
     """A removed configuration.
 
-    ``last`` is the last release with the configuration, and ``first`` is the next release.
+    ``last`` is the last release that supports the configuration, and ``first`` is the next release.
     """
 
     kind: ConfiguredKind
@@ -64,8 +64,8 @@ def known_releases() -> tuple[str, ...]:
 def known_names(kind: ConfiguredKind, release: str) -> frozenset[str]:
     """Return the names that a release knows.
 
-    A release without data is treated like the next older one. The result is empty before the first
-    release whose names are known.
+    A release without data is treated like the next older release that has data. The result is empty
+    before the first release whose names are known.
 
     >>> "message.format.version" in known_names("topic", "3.9.2")
     True
@@ -87,7 +87,7 @@ def known_names(kind: ConfiguredKind, release: str) -> frozenset[str]:
 def find_removal(kind: ConfiguredKind, name: str, release: str) -> RemovedConfiguration | None:
     """Return the removal of a configuration up to a release, or None if it was not removed.
 
-    The result is None for a name that is in no known release, because a plug-in may have this name.
+    The result is None for a name that is in no known release, because a plug-in may use this name.
 
     >>> find_removal("topic", "message.format.version", "4.4.0").first
     '4.0.0'
@@ -108,7 +108,7 @@ def find_removal(kind: ConfiguredKind, name: str, release: str) -> RemovedConfig
 
 @cache
 def removed_configurations() -> frozenset[tuple[ConfiguredKind, str]]:
-    """Return the configurations that some known release has and a later release lacks."""
+    """Return the configurations that one known release supports and a later release lacks."""
     newest = known_releases()[-1]
     return frozenset(
         (kind, name)

@@ -1,16 +1,16 @@
-"""A conversation: the frames of one connection, each interpreted with the earlier frames.
+"""A conversation: the frames of one connection, each interpreted in light of the earlier frames.
 
 The bytes of a frame do not show its kind. The last request decides whether a frame is a request or
 a bare SASL token. A response identifies its request only by a correlation id, and clients reuse
 these ids. Bytes that cannot be decoded may be a credential until the connection has shown that
-they are not a credential. This module makes all these decisions: pass the payloads of a connection
-to a `Conversation` in their order. For each frame it returns the kind of the frame and the pair to
-which it belongs.
+they are not. This module makes all these decisions: pass the payloads of a connection to a
+`Conversation` in order. For each frame, it returns the frame's kind and the pair to which the frame
+belongs.
 
-A request that expects a response and the response have the same ``pair``, a number that is unique
-in the connection. The request and the response can therefore be joined immediately, if both are
-present (``Turn.request``), or later by connection and pair, as Spark joins rows. Bodies are
-decoded elsewhere, unless the body decides whether the request is answered.
+A request that expects a response shares with that response a ``pair``, a number that is unique
+within the connection. The two can therefore be joined immediately, if both are present
+(``Turn.request``), or later by connection and pair, as Spark joins rows. Bodies are decoded
+elsewhere, except where the body decides whether the request is answered.
 
 A response has only the correlation id of its request, and a client may reuse an id. If several
 requests with the same id are waiting, the oldest is answered first, because a broker answers the
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 
 DEFAULT_IN_FLIGHT: Final = 10_000
-"""The largest number of requests in flight that are remembered. Clients have only a few requests in
-flight at a time. The limit is for requests that are never answered.
+"""The maximum number of requests in flight that are remembered. Clients have only a few requests in
+flight at a time; the limit is for requests that are never answered.
 """
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ class InFlight(Generic[T]):
 
     @property
     def oldest_id(self) -> int | None:
-        """The correlation id of the item that has waited the longest, or None if no item waits."""
+        """The correlation id of the item that has waited longest, or None if no item is waiting."""
         return next((correlation_id for correlation_id, _ in self._waiting.values()), None)
 
     def add(self, correlation_id: int | None, item: T) -> None:
@@ -89,7 +89,7 @@ class InFlight(Generic[T]):
         self._serials.setdefault(correlation_id, deque()).append(self._serial)
 
     def first(self, correlation_id: int | None) -> T | None:
-        """Return the oldest item with this id, which remains, or None if no item has this id."""
+        """Return the oldest item with this id without removing it, or None if there is none."""
         serials = self._serials.get(correlation_id)
         return self._waiting[serials[0]][1] if serials else None
 
@@ -113,13 +113,13 @@ _UNREADABLE = (FrameError, CodecError, UnknownMessageError)
 class Turn(NamedTuple):
     """The role of a frame in its conversation.
 
-    The ``kind`` "token" is a frame of a SASL exchange, from the client or the broker, which is
-    never decoded. "unread" is a frame that could not be decoded, or is damaged. ``error`` is then
-    the reason. ``request`` is the request itself, or the request that a response answers.
-    ``request`` is None if no such request is waiting. ``pair`` is the number that a request and
-    its response share, or None for a request that expects no response. A damaged frame also has
-    ``request``, ``correlation_id`` and ``pair`` if its header can be read. ``is_guarded`` is true
-    if bytes that do not decode may be a credential (`Authentication`).
+    The ``kind`` "token" is a frame of a SASL exchange, from the client or the broker; it is never
+    decoded. "unread" is a frame that is damaged or could not be decoded; in that case, ``error`` is
+    the reason. ``request`` is the request itself, or the request that a response answers. It is
+    None if no such request is waiting. ``pair`` is the number that a request and its response
+    share, or None for a request that expects no response. A damaged frame also has ``request``,
+    ``correlation_id`` and ``pair`` if its header can be read. ``is_guarded`` is true if bytes that
+    cannot be decoded may be a credential (`Authentication`).
     """
 
     kind: Literal["request", "response", "token", "unread"]
@@ -131,11 +131,10 @@ class Turn(NamedTuple):
 
 
 class PendingPairs(NamedTuple):
-    """The frames of a conversation that are waiting.
+    """The waiting frames of a conversation.
 
-    ``asked`` contains the correlation ids of requests with their pairs. The id of a token is None.
-    ``early`` contains the correlation ids of responses without a request, with their pairs and
-    times.
+    ``asked`` contains the correlation ids and pairs of requests; the id of a token is None.
+    ``early`` contains the correlation ids, pairs and times of responses without a request.
     """
 
     asked: list[tuple[int | None, int]]
@@ -165,12 +164,12 @@ class Conversation:
     requests wait. If another request arrives, the oldest is removed and counted in ``forgotten``.
     ``unpaired`` counts responses without a request.
 
-    The client id belongs to the connection, and may be sent only once (KIP-1313). If a request has
+    The client id belongs to the connection and may be sent only once (KIP-1313). If a request has
     no client id in its header, its ``request`` contains the last client id that was sent, if any.
 
-    If parts of a capture are missing, a request can follow its response. The request then gets the
-    pair of the response, if it was ``seen`` no later than the response by the caller's clock.
-    Without a clock, the order of the calls decides.
+    If parts of a capture are missing, a request can follow its response. In that case, the request
+    is assigned the pair of the response if, by the caller's clock, it was ``seen`` no later than
+    the response. Without a clock, the order of the calls decides.
     """
 
     def __init__(
@@ -184,10 +183,9 @@ class Conversation:
     ) -> None:
         """Initialize. ``authentication`` and ``client_id`` are known from earlier frames.
 
-        ``is_exchanging`` is also known from earlier frames. ``is_exchanging`` means that bare
-        tokens may follow.
+        So is ``is_exchanging``, which means that bare tokens may follow.
 
-        ``most_read`` limits how many bytes of a frame are decoded, for a caller that must not
+        ``most_read`` limits how many bytes of a frame are decoded, for callers that must not
         block. For a longer request, only the header and the beginning of the body are decoded.
         """
         self.unpaired = 0
@@ -203,12 +201,12 @@ class Conversation:
 
     @property
     def forgotten(self) -> int:
-        """The number of requests that were dropped while they waited."""
+        """The number of requests that were dropped while waiting."""
         return self._asked.forgotten
 
     @property
     def in_flight(self) -> int:
-        """The largest number of requests that may wait."""
+        """The maximum number of requests that may wait."""
         return self._asked.most
 
     @in_flight.setter
@@ -216,7 +214,7 @@ class Conversation:
         self._asked.most = most
 
     def unanswered(self) -> list[RequestFrame]:
-        """Return the requests that wait for their response, oldest first."""
+        """Return the requests that are waiting for their responses, oldest first."""
         return [pending.request for pending in self._asked if pending.request is not None]
 
     def resume_request(self, request: RequestFrame) -> int:
@@ -287,7 +285,7 @@ class Conversation:
             return Turn("response", self._is_guarded, None, correlation_id, pair)
         if asked.request is None:
             return Turn("token", self._is_guarded, pair=asked.pair)
-        # Brokers answer in order, so tokens from before the request will not be answered any more.
+        # Brokers answer in order, so tokens that precede the request will no longer be answered.
         while (token := self._asked.first(None)) is not None and token.pair < asked.pair:
             self._asked.take(None)
         return Turn("response", self._is_guarded, asked.request, correlation_id, asked.pair)
@@ -299,8 +297,8 @@ class Conversation:
 
         If ``is_placed``, the bytes begin with the frame's header.
 
-        If the header can be read, and has a released version, the frame becomes the ``request``,
-        and a response is expected. Other bytes must not count as a request.
+        If the header can be read and its version is released, the frame becomes the ``request`` and
+        a response is expected. Other bytes must not count as a request.
         """
         seen = self._moment(seen)
         if not is_placed:
@@ -338,7 +336,7 @@ class Conversation:
         """Return the request that a response with these first bytes will answer, or None.
 
         The first 4 bytes of the payload are enough. Raises `FrameError` if there are fewer bytes
-        and no token waits for an answer.
+        and no token is waiting for an answer.
         """
         _, asked = self._find(head)
         return None if asked is None else asked.request
@@ -352,7 +350,7 @@ class Conversation:
         return self._frames if seen is None else seen
 
     def _parsed(self, payload: bytes) -> RequestFrame | None:
-        """Read a request. A request without a client id gets the connection's client id."""
+        """Read a request. For a request without a client id, use the connection's client id."""
         request = self._exchange.parse(payload)
         if request is None or request.client_id == self.client_id:
             return request
@@ -393,8 +391,7 @@ class Conversation:
         return None
 
     def _find(self, payload: bytes) -> tuple[int | None, _PendingRequest | None]:
-        # The broker's answer to a token has no correlation id, and may be shorter than a
-        # correlation id.
+        # The broker's answer to a token contains no correlation id, and may be shorter than one.
         token = self._asked.first(None)
         try:
             correlation_id = parse_correlation_id(payload)
@@ -407,17 +404,17 @@ class Conversation:
 
 
 def expects_response(request: RequestFrame, payload: bytes, *, is_whole: bool = True) -> bool:
-    """Return whether a broker answers the request. Only Produce with acks 0 gets no response.
+    """Return whether a broker answers the request. Only Produce with acks 0 receives no response.
 
     A Produce request that cannot be decoded counts as answered. Unless ``is_whole`` is true, the
-    payload is only the known beginning, and the request counts as answered unless this beginning
+    payload is only the known beginning; the request then counts as answered unless this beginning
     contains acks 0.
     """
     if request.message_name != ASKS_FOR_RESPONSE[0]:
         return True
     acks = _acks(request, payload)
     if acks != 0 or not is_whole:
-        # The bytes after acks are not relevant or not known.
+        # The bytes after acks are irrelevant or unknown.
         return acks != 0
     kind = message(request.message_name)
     try:

@@ -1,9 +1,9 @@
 """Error codes: their names, the releases that added them, and which of them are retriable.
 
-The source is the constants of ``Errors`` in the clients of Kafka 2.4 to 4.4. A code is retriable if
+The source is the ``Errors`` constants in the clients of Kafka 2.4 to 4.4. A code is retriable if
 its exception is a ``RetriableException`` in 4.4. Codes are never reused and names rarely change, so
-the names of the newest release are used for all releases. The names and types of fields show which
-fields contain an error code, because Kafka's specs do not mark them.
+the names in the newest release are used for all releases. A field's name and type show whether the
+field contains an error code, because Kafka's specs do not mark these fields.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ _FIELD: Final = ("ErrorCode", "int16")
 
 _LOWEST: Final = -1
 _NUMBER: Final = re.compile(r"[+-]?\d{1,9}")
-# Names are also suggested if their similarity is less than the best similarity by at most this
-# much.
+# A name is also suggested if its similarity is below the best similarity by at most this much.
 _AS_NEAR: Final = 0.02
-# The codes by the release that added them, in ascending order. The codes of 2.4 may be older.
+# The codes by the release that added them, in ascending order. The codes for 2.4 may be older.
 _NAMES: Final = {
     "2.4": """
         UNKNOWN_SERVER_ERROR NONE OFFSET_OUT_OF_RANGE CORRUPT_MESSAGE UNKNOWN_TOPIC_OR_PARTITION
@@ -112,7 +111,7 @@ RETRIABLE: Final = frozenset((
     88, 89, 100, 103, 106, 122, 123, 133,
 ))
 # fmt: on
-"""The codes after which a client may repeat the request with a chance of success."""
+"""The codes after which a client may repeat the request, because it may succeed."""
 
 
 class ErrorCode(NamedTuple):

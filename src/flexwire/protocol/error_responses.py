@@ -1,20 +1,20 @@
 """Make error responses from a request alone or from a broker's own response.
 
-The source is the method ``getErrorResponse`` of requests in Kafka's clients, 3.9 and 4.4. This
+The source is the ``getErrorResponse`` method of the requests in Kafka's clients, 3.9 and 4.4. This
 method builds a broker's response if a complete request fails. Most of these methods follow one
-pattern, and the specs of the request and the response are enough for it:
+pattern, for which the specs of the request and the response suffice:
 
-- An error field gets the code, and the lists in a structure with an error field are empty.
-- Any other list has one element for each element of a list in the request. The elements of both
-  lists are identified by the same fields (the name or id of a topic, the index of a partition, a
-  group). These fields are copied.
-- All other fields have their default value.
+- An error field is set to the code, and the lists in a structure with an error field are empty.
+- Any other list contains one element for each element of a list in the request. The elements of
+  both lists are identified by the same fields (the name or id of a topic, the index of a partition,
+  a group). These fields are copied.
+- All other fields are set to their default values.
 
-The tables below contain the exceptions in Kafka's methods.
+The tables below list the exceptions in Kafka's methods.
 
-The code is written unchanged. If a broker replaces a code that an old version does not know, the
-replacement happens before the broker calls the method: KAFKA_STORAGE_ERROR in Fetch up to 5,
-PRODUCER_FENCED in EndTxn up to 1.
+The code is written unchanged. If a broker replaces a code that an old version does not know, it
+does so before it calls the method: KAFKA_STORAGE_ERROR in Fetch up to 5, PRODUCER_FENCED in EndTxn
+up to 1.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _VALUES: Final[dict[_Place, Any]] = {
     ("CreateDelegationToken", "IssueTimestampMs"): -1,  # No token was issued.
     ("CreateDelegationToken", "ExpiryTimestampMs"): -1,
     ("CreateDelegationToken", "MaxTimestampMs"): -1,
-    # The error of reading configurations. The reading was not tried.
+    # The error from reading configurations. The broker did not try to read them.
     ("CreateTopics", "Topics.TopicConfigErrorCode"): 0,
     ("DeleteRecords", "Topics.Partitions.LowWatermark"): -1,  # This value means unknown.
     ("DescribeClientQuotas", "Entries"): None,  # "null if there was an error", as its spec says
@@ -102,7 +102,7 @@ _FILLED: Final = {
     ("Metadata", "Topics"): "0+",  # Each topic has the error, even if the message has one.
     ("StopReplica", "PartitionErrors"): "0+",  # Each partition repeats the error.
 }
-# Identifying texts that are empty in the response if they are null in the request.
+# Identifying strings that are empty in the response if they are null in the request.
 _NEVER_NULL: Final = frozenset(
     {
         ("Metadata", "Topics.Name"),  # The request may contain only the topic's id.
@@ -114,7 +114,7 @@ _COPIED: Final = frozenset(
         ("Fetch", "SessionId"),  # The client's session continues.
     }
 )
-# Lists whose source in the request does not follow from the specs, or that have several sources.
+# Lists that have several sources in the request, or one that does not follow from the specs.
 _MIRRORED: Final = {
     # One result for each element.
     ("AlterUserScramCredentials", "Results"): ("Deletions", "Upsertions"),
@@ -142,11 +142,11 @@ _ALL: Final = {
 def error_response(request: Message, version: int, code: int) -> Message:
     """Return the response body that Kafka builds if a complete request fails.
 
-    ``version`` is the version of the request, and also of the response. ``code`` is an error code
-    of 16 bits. Error messages are null, or empty if they cannot be null, because Kafka's texts
-    differ between releases. Raises `ArgumentError` if there is no response (Produce with acks 0).
-    Also raises `ArgumentError` if only a broker knows the content of the response: the error is in
-    elements of a list, and the request has no such list, or a list that means everything.
+    ``version`` is the version of both the request and the response. ``code`` is a 16-bit error
+    code. Error messages are null, or empty if they cannot be null, because Kafka's texts differ
+    between releases. Raises `ArgumentError` if there is no response (Produce with acks 0). Also
+    raises `ArgumentError` if only a broker knows the content of the response: the error belongs in
+    the elements of a list, and the request has no such list, or its list means everything.
 
     >>> request = message("HeartbeatRequest")(group_id="readers")
     >>> error_response(request, 4, 16)
@@ -171,14 +171,14 @@ def set_errors(
 ) -> int:
     """Set the error fields of a decoded response to a code, and return their number.
 
-    ``response`` is changed in place. With ``topics``, only the error fields of topics are set.
+    ``response`` is modified in place. With ``topics``, only the error fields of topics are set.
     These are the fields in a structure that identifies a topic for which
     ``topics(name, topic_id)`` is true, and in the structures inside it. The name is None if the
-    structure has only the id, and the id is None if the structure has only the name.
+    structure contains only the id, and the id is None if the structure contains only the name.
 
-    In a structure whose error field is set, records become empty, and the error message becomes
+    In a structure whose error field is set, the records become empty and the error message becomes
     null, or empty if it cannot be null. Nothing else changes. The result is 0 if the version has no
-    error field, or if no element has an error field.
+    error field, or if no element has one.
 
     >>> kind = message("HeartbeatResponse")
     >>> response = kind.decode(bytes(6), 3)
@@ -192,9 +192,9 @@ def set_errors(
 
 
 def unsupported_answer(correlation_id: int, api_key: int, offered: Versions) -> bytes:
-    """Return the response of brokers to a version of ApiVersions that they lack (KIP-511).
+    """Return a broker's response to a version of ApiVersions that it lacks (KIP-511).
 
-    The response is in version 0, and lists only the versions of this API.
+    The response is in version 0 and lists only the versions of this API.
     """
     kind: Any = message(FALLING_BACK)
     versions = {"min_version": offered.lowest, "max_version": offered.highest}
@@ -208,8 +208,8 @@ class _Structure(NamedTuple):
     """The fields of a structure in one version, and their values after an error."""
 
     fields: tuple[FieldSpec, ...]
-    # The attributes of error fields, and the attributes of fields that have a certain empty value
-    # after an error.
+    # The attributes of error fields, and the fields that are empty after an error, each with its
+    # empty value.
     errors: tuple[str, ...]
     data: dict[str, bytes | str | None]
     # The attributes that identify a topic, each None if the structure lacks it.
@@ -288,7 +288,7 @@ class _Layout:
         return {self.key(one): one.attribute for one in fields if _is_identifying(one)}
 
     def key(self, field: FieldSpec) -> str:
-        """Return the key that fields of a request and of a response share for the same identity."""
+        """Return the key by which a request's field and a response's field match as an identity."""
         name = field.entity_type or _NAMES.get((self.api, field.name), field.name)
         return f"{field.type.name} {_PLURAL.sub('', name)}"
 
@@ -319,7 +319,7 @@ def _is_error(field: FieldSpec) -> bool:
 
 
 def _is_data(field: FieldSpec) -> bool:
-    """Return whether a field with records or Kafka's texts is empty after an error."""
+    """Return whether a field is empty after an error: it contains records or Kafka's texts."""
     is_text = str(field.type) == "string" and field.name.endswith("ErrorMessage")
     return is_text or field.type.name == _RECORDS
 
@@ -333,7 +333,7 @@ def _is_identifying(field: FieldSpec) -> bool:
 
 
 class _Element(NamedTuple):
-    """An element of a list in the request: its structure, if there is one, and its identity."""
+    """An element of a list in the request: its structure, if any, and its identity."""
 
     structure: MessageStruct | None
     identity: Mapping[str, Any]
@@ -440,7 +440,7 @@ class _Builder:
         return [self._structure(field.type.name, one, f"{path}.") for one in elements]
 
     def _sources(self, field: FieldSpec, around: _Element, path: str) -> list[_Chain]:
-        """Return the request's lists that a list is made from, each after its outer lists."""
+        """Return the request's lists from which a list is made, each after its outer lists."""
         if around.structure is None:
             return []
         chains = [*self._asked.lists(type(around.structure).__name__)]

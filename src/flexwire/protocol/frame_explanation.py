@@ -1,4 +1,4 @@
-"""Explain a frame whose header was read: the meaning of each byte in header and body."""
+"""Explain a frame whose header was read: the meaning of each byte in the header and body."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from flexwire.codec import Message
     from flexwire.protocol.headers import ResponseFrame
 
-# An API key, a version and a correlation id together have this size.
+# The combined size of an API key, a version and a correlation id.
 _NUMBERS = 8
 
 
@@ -62,8 +62,9 @@ def explain_frame(
     """Yield the header and the body of a frame, whether or not the body can be decoded.
 
     With ``withheld``, credentials are replaced. See `withhold` for ``asked_plainly``. A body that
-    may contain credentials and cannot be decoded is not shown. In this case only the numbers at the
-    start of the header are shown, because a damaged length may have moved any bytes into the rest.
+    may contain credentials and cannot be decoded is not shown. In this case, only the numbers at
+    the start of the header are shown, because a damaged length may have moved any bytes into the
+    rest of the header.
     """
     header, version = frame.header, frame.header.header_version
     data = frame.payload[: header.body_offset]
@@ -118,7 +119,10 @@ def holds_credentials(message_name: str, payload: bytes) -> bool:
 
 
 def _unreadable_credentials(frame: WholeFrame) -> DecodeError | None:
-    """Return why a body that may contain credentials cannot be decoded, or None if it decodes."""
+    """Return why a body that may contain credentials cannot be decoded.
+
+    Returns None if the body can be decoded or cannot contain credentials.
+    """
     name = frame.header.message_name
     if not holds_credentials(name, frame.payload):
         return None

@@ -1,9 +1,9 @@
-"""Read frames that a user provides as bytes: one frame, several, or the first part of a frame.
+"""Read frames that a user provides as bytes: one frame, several frames, or the start of a frame.
 
-A frame may or may not begin with its length. `00 00 00 2b` may begin a frame of 43 bytes, or a
-Produce request of version 43. The bytes are therefore read with and without a length. A reading
-that decodes to the last byte is accepted. If there is no such reading, a reading that fails only
-because the bytes end is used. The length shows how many bytes are missing, and a field that needs
+A frame may or may not begin with its length. `00 00 00 2b` may begin a frame of 43 bytes or a
+Produce request in version 43. The bytes are therefore read both with and without a length. A
+reading that decodes to the last byte is accepted. If there is no such reading, a reading that fails
+only because the bytes end is used. The length shows how many bytes are missing; a field that needs
 more bytes than these is an error.
 """
 
@@ -49,25 +49,25 @@ _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
 # The sizes of an api key and a version together, and of a correlation id.
 _KEY_AND_VERSION: Final = 4
 _CORRELATION_ID: Final = 4
-# Below this size, bytes may decode completely as a response by chance. In Kafka's own vectors, 24
+# Up to this size, bytes may decode completely as a response by chance. In Kafka's own vectors, 24
 # bytes do so.
 _SHORT: Final = 32
-# The first header versions contain only fields with which all header versions begin.
+# The first header versions contain only the fields with which all header versions begin.
 _FIRST: Final = 0
 _NUMBERS: Final = struct.Struct(">hh")
 
 RequestLookup = Callable[[int], tuple[int, int]]
-"""A function that returns the API key and version of the request with a correlation id. It raises
-`FrameError`.
+"""A function that returns the API key and version of the request with a given correlation id. It
+raises `FrameError`.
 """
 
 
 class InputFrame(NamedTuple):
-    """A frame, or the part of it that is available.
+    """A frame, or the available part of a frame.
 
     ``at`` is the position of the frame in the given bytes. ``announced`` is the size of the payload
     according to the frame's length, or None if there is no length. ``whole`` is the frame, if it
-    decodes to its last byte. Otherwise ``error`` contains the reason, ``is_cut`` is true if the
+    decodes to its last byte. Otherwise, ``error`` contains the reason, ``is_cut`` is true if the
     only reason is that bytes are missing, and ``header`` and ``body`` contain the parts that were
     read. The name of the message is known as soon as the API key and the version are available.
     """
@@ -114,7 +114,7 @@ class InputFrame(NamedTuple):
     def parts(self, *, withheld: bool = False) -> Iterator[FrameSection]:
         """Yield the readable parts of the header and the body, if the frame is not complete.
 
-        With ``withheld``, a body that may contain credentials is not shown. In this case only the
+        With ``withheld``, a body that may contain credentials is not shown. In this case, only the
         numbers at the start of the header are shown.
         """
         if self.header is None:
@@ -146,9 +146,9 @@ _ReadHeader = Callable[[bytes], RequestFrame | ResponseFrame]
 
 
 def read_input_requests(data: bytes, *, has_length: bool = True) -> list[InputFrame]:
-    """Read bytes as requests, and return the requests in order, if there are any.
+    """Read bytes as requests, and return the requests, if any, in order.
 
-    Without ``has_length``, the bytes are a single request and begin with its header.
+    Without ``has_length``, the bytes are a single request that begins with its header.
     """
     return _given(data, "request", _request, has_length=has_length)
 

@@ -1,7 +1,7 @@
 """Frames on a connection: an int32 length, followed by that number of payload bytes.
 
 This module is for bytes that arrive in order and without gaps, as from a socket. In a capture,
-bytes may be missing. In this case `flexwire.capture.reassembly.framing` finds the frames again.
+bytes may be missing; in this case, `flexwire.capture.reassembly.framing` finds the frames again.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from flexwire.errors import FrameError
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 SENT_FRAME_LIMIT: Final = 104_857_600
-"""The longest payload of a frame that flexwire sends or receives.
+"""The longest frame payload that flexwire sends or receives.
 
-A broker accepts this size by default (``socket.request.max.bytes``), and clients request less in
-one response (``fetch.max.bytes``).
+A broker accepts this size by default (``socket.request.max.bytes``), and clients request less than
+this in one response (``fetch.max.bytes``).
 """
 DEFAULT_FRAME_LIMIT: Final = SENT_FRAME_LIMIT
 """The old name of `SENT_FRAME_LIMIT`, which works until the next release."""
 
 _LENGTH: Final = struct.Struct(">i")
-# Pieces that are shorter than this are joined, up to this many bytes. TLS returns at most 16 KiB in
-# one read, in a block of memory that is larger than the data.
+# Pieces shorter than the first size are joined, up to the second size. TLS returns at most 16 KiB
+# in one read, in a block of memory that is larger than the data.
 _SMALL: Final = 64 * 1024
 _ENOUGH: Final = 1024 * 1024
 
 BEGINNING_BYTES: Final = 4096
-"""The number of bytes of a shortened frame that are kept: its length, its header, and the beginning
+"""The number of bytes that are kept of a shortened frame: its length, its header, and the beginning
 of its body.
 """
 
@@ -76,10 +76,10 @@ class TruncatedFrame(NamedTuple):
 
 
 class FrameBudget:
-    """The number of bytes of incomplete frames that all connections hold together.
+    """The total number of bytes of incomplete frames that all connections hold.
 
     A limit for each connection does not limit the sum over a thousand connections. This class does
-    not enforce ``limit``. While the budget ``is_full``, the object that holds a frame must shorten
+    not enforce ``limit``: while the budget ``is_full``, the object that holds a frame must shorten
     the frame (`FrameSplitter.shorten`).
     """
 
@@ -101,8 +101,8 @@ _NOTHING: Final = FrameGroup(b"", [])
 class FrameSplitter:
     r"""Divide one direction of a connection into the payloads of its frames, as bytes arrive.
 
-    The splitter holds at most one incomplete frame, of at most ``limit`` bytes of payload. A
-    negative length, or a length above the limit, cannot belong to a frame. In this case the
+    The splitter holds at most one incomplete frame, with a payload of at most ``limit`` bytes. A
+    negative length, or a length above the limit, cannot belong to a frame. In this case, the
     payloads before it are returned, `error` is set, and every later `feed` raises this error. The
     bytes that begin with that length remain in `pending`.
 
@@ -125,16 +125,16 @@ class FrameSplitter:
     ) -> None:
         self.limit = limit
         self.most_kept = most_kept
-        """The largest number of bytes that are kept of one frame, or None for all bytes."""
+        """The maximum number of bytes that are kept of one frame, or None for all bytes."""
         self._room = FrameBudget(limit + PREFIX_LENGTH) if room is None else room
         self.error: FrameError | None = None
-        # The pieces as they arrived. The pieces are joined when the frame is complete, because a
+        # The pieces as they arrived. They are joined only when the frame is complete, because a
         # growing buffer would be copied each time.
         self._parts: list[bytes | bytearray] = []
         self._length = 0
         # While `pending` is shorter than this, the length of the frame is unknown.
         self._wanted = PREFIX_LENGTH
-        # The number of bytes of the frame that arrived and are not in the parts.
+        # The number of bytes of the frame that have arrived but are not in the parts.
         self._missing = 0
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -150,8 +150,8 @@ class FrameSplitter:
         Frames that arrived in one piece are not copied.
         """
         if self.error is not None:
-            # These bytes are not added to the pending bytes, because after an error no frame limits
-            # their number.
+            # These bytes are not added to the pending bytes, because after an error, no frame
+            # limits their number.
             raise self.error
         if self._parts:
             self._add(data)
@@ -220,7 +220,7 @@ class FrameSplitter:
 
     @property
     def is_too_long(self) -> bool:
-        """True if more bytes are held than allowed, of this frame or of all frames together."""
+        """True if more bytes are held than allowed, for this frame or for all frames together."""
         if self._length <= BEGINNING_BYTES or self.error is not None:
             return False
         return self._room.is_full or (self.most_kept is not None and self._length > self.most_kept)
@@ -258,7 +258,7 @@ class FrameSplitter:
         if len(data) >= _SMALL:
             self._parts.append(data)
         elif isinstance(last, bytearray) and len(last) < _ENOUGH:
-            # Without this, a frame that arrives byte by byte would become as many objects.
+            # Without this, a frame that arrives byte by byte would become one object per byte.
             last += data
         else:
             self._parts.append(bytearray(data))

@@ -2,16 +2,16 @@
 
 `flexwire.schema.header_versions` decides which header version precedes which message version. The
 decision follows the spec or, up to Kafka 4.4, the flexible versions. The version ranges have no
-upper end, so a version above the catalog also has a header version. However, a request of such a
-version is read as brokers read unknown versions: the header is read as version 1, with which every
-later version begins, and the body is not read (KAFKA-21160). KIP-482 itself numbers headers
-differently and has no exceptions. `Numbering` selects this scheme.
+upper end, so a version above those in the catalog also has a header version. However, a request in
+such a version is read as brokers read unknown versions: the header is read as version 1, with which
+every later version begins, and the body is not read (KAFKA-21160). KIP-482 itself numbers headers
+differently and makes no exceptions. `Numbering` selects this scheme.
 
-A request contains everything that is needed to read it, unlike a response
-(`flexwire.protocol.responses`). The bytes alone do not show whether a frame is a request at all
+Unlike a response (`flexwire.protocol.responses`), a request contains everything that is needed to
+read it. The bytes alone do not show whether a frame is a request at all
 (`flexwire.protocol.conversation`).
 
-A response has a correlation id, but no API key and no version. A response is therefore read with
+A response contains a correlation id but neither an API key nor a version. It is therefore read with
 the API key and version of its request, which `flexwire.protocol.conversation` finds.
 """
 
@@ -59,8 +59,8 @@ _KIP_482_RESPONSE_HEADER: Final = """{
 class Numbering(Enum):
     """The numbering of header versions: the one in Kafka's releases, or the one in KIP-482.
 
-    In the KIP, header version 1 belongs to all flexible versions and header version 0 to all
-    others, for requests and responses. The client id of request header 1 is compact.
+    In the KIP, for both requests and responses, all flexible versions use header version 1 and all
+    other versions use header version 0. The client id in request header 1 is compact.
     """
 
     KAFKA = "kafka"
@@ -74,9 +74,9 @@ def request_header_version(
 
     Version 0 has no client id. Versions 2 and later have tagged fields.
 
-    Only the catalog of Kafka 4.5 or later has requests with header 3.
+    Only a catalog of Kafka 4.5 or later contains requests with header 3.
 
-    Raises `UnknownMessageError` for an API key that is in no release, and in KIP-482's numbering
+    Raises `UnknownMessageError` for an API key that is in no release and, in KIP-482's numbering,
     for the header without a client id, which has no number in the KIP.
 
     >>> request_header_version(18, 3), request_header_version(18, 2), request_header_version(7, 0)
@@ -169,7 +169,7 @@ def _flexible_versions(api_key: int, kind: MessageType) -> Versions:
 
 def _header_version(api_key: int, kind: MessageType, version: int) -> int:
     headers = _header_versions(api_key, kind)
-    # No broker supports a negative version, so the broker answers as for any version that it lacks.
+    # No broker supports a negative version, so a broker answers as for any version that it lacks.
     return headers.of(version) if version >= 0 else READ_BY_ALL[HEADER_NAMES[kind]]
 
 
@@ -207,11 +207,10 @@ _KEY_AND_VERSION: Final = struct.Struct(">hh")
 class RequestFrame:
     """A request as described by its header. The body, `payload[body_offset:]`, is not decoded.
 
-    ``message_name`` is the newest name of a request with this API key and version. The version may
-    be missing in the catalog. In this case the header was read as version 1
-    (`header_version_read`), and the body cannot be decoded, because it may begin with the header's
-    tagged fields. A conversation sets the connection's ``client_id`` if the header's client id is
-    null.
+    ``message_name`` is the newest name of a request with this API key and version. If the version
+    is not in the catalog, the header was read as version 1 (`header_version_read`), and the body
+    cannot be decoded, because it may begin with the header's tagged fields. A conversation sets the
+    connection's ``client_id`` if the header's client id is null.
     """
 
     api_key: int
@@ -231,7 +230,7 @@ class RequestFrame:
     def without_header(self) -> RequestFrame:
         """Return the same frame without the client id and the header tags.
 
-        The client id and the header tags can have any length. A frame with a short header is
+        The client id and the header tags can be of any length. A frame with a short header is
         returned unchanged.
         """
         if self.body_offset <= _SHORT_HEADER:
@@ -243,7 +242,7 @@ def parse_request(payload: bytes) -> RequestFrame:
     """Read a request's header from the payload of a frame.
 
     Raises `FrameError` if the payload cannot be a request: it is too short, its API key is in no
-    release, its version is negative, or it begins with its own length as a frame does. Raises
+    release, its version is negative, or it begins with its own length, as a frame does. Raises
     `DecodeError` if later bytes of the header are damaged.
     """
     if begins_with_length(payload) and not is_released(*_KEY_AND_VERSION.unpack_from(payload)):
@@ -257,8 +256,8 @@ def parse_request(payload: bytes) -> RequestFrame:
 def read_request(payload: bytes) -> RequestFrame:
     """Read a request's header from bytes that are known to be the payload of a frame.
 
-    Raises the errors of `parse_request`, but accepts a payload that begins with its own length,
-    because a Produce request of a version that is not released yet can do so.
+    Raises the same errors as `parse_request`, but accepts a payload that begins with its own
+    length, because a Produce request in a version that is not yet released can do so.
     """
     if len(payload) < _HEAD.size:
         raise FrameError(
@@ -282,7 +281,7 @@ def read_request(payload: bytes) -> RequestFrame:
 
 
 def read_released(payload: bytes) -> RequestFrame | None:
-    """Return the request at the start of a frame, or None if its version is not released."""
+    """Return the request in a frame, or None if it cannot be read or its version is unreleased."""
     try:
         request = read_request(payload)
     except (FrameError, CodecError, UnknownMessageError):
@@ -323,7 +322,7 @@ def request_name(api_key: int, version: int) -> str:
 
 
 def decodes(message_name: str, body: bytes, version: int) -> bool:
-    """Return whether a body is a complete message of that version."""
+    """Return whether a body is a complete message in that version."""
     try:
         message(message_name).decode(body, version)
     except (CodecError, UnknownMessageError):

@@ -13,7 +13,7 @@ _Given = bytes | bytearray | memoryview
 def decode_key(
     topic: str, key: _Given | None, *, release: str | None = None
 ) -> TypedMessage | None:
-    r"""Decode the key of a record of an internal topic, or return None if records have no keys.
+    r"""Decode the key of an internal topic's record, or return None if records have no keys.
 
     ``topic`` is the topic's name, such as "__consumer_offsets", or the name of its decoder, such as
     "consumer-offsets". ``release`` is the release that wrote the record, if known. Raises
@@ -33,10 +33,10 @@ def decode_value(
     *,
     release: str | None = None,
 ) -> TypedMessage | None:
-    r"""Decode the value of a record of an internal topic, or return None for a tombstone.
+    r"""Decode the value of an internal topic's record, or return None for a tombstone.
 
     ``key`` is the record's key, as bytes or as the result of `decode_key`. The key determines the
-    message in the value, except in topics whose records have no key. Raises the errors of
+    message in the value, except in topics whose records have no key. Raises the same errors as
     `decode_key`.
 
     >>> decode_value("__consumer_offsets", b"\0\1\0\1g\0\1t\0\0\0\7", None) is None

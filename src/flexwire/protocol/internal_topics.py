@@ -1,13 +1,12 @@
 """Kafka's internal topics: the messages in the keys and values of their records.
 
-In the topics of the coordinators, a key begins with the int16 type of the record, and a value with
-the int16 version of its message. The records of the other topics have no keys, and their values
-begin with three unsigned varints: frame version 1, API key and version.
+In the coordinators' topics, a key begins with the int16 type of the record, and a value with the
+int16 version of its message. The records of the other topics have no keys, and their values begin
+with three unsigned varints: frame version 1, API key and version.
 
-A log does not show which release wrote it. A type or version therefore has the meaning that it has
-in the newest release with this type or version. Bytes that do not fit this layout are read with
-the layout of an older release, if such a layout fits. If a caller specifies the release, no other
-layout is tried.
+A log does not show which release wrote it. A type or version is therefore interpreted as in the
+newest release that defines it. Bytes that do not fit this layout are read with the layout of an
+older release, if one fits. If a caller specifies the release, no other layout is tried.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _FRAME_VERSION = 1
 
 
 class InternalTopic(enum.StrEnum):
-    """An internal topic, by the name of its decoder.
+    """An internal topic, identified by the name of its decoder.
 
     >>> InternalTopic("transactions").topic
     '__transaction_state'
@@ -74,7 +73,7 @@ _TOPICS = {
 class TypedMessage(NamedTuple):
     """The key or value of a record of an internal topic.
 
-    ``type`` is the type of the record, or the API key of the message. ``release`` is None, unless
+    ``type`` is the type of the record, or the API key of the message. ``release`` is None unless
     the bytes fit only the layout of this older release.
     """
 
@@ -87,7 +86,7 @@ class TypedMessage(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """Return the message with its name and version, and with the messages inside it.
 
-        For a state that Kafka stores as a number, the name of the state is added, next to ``data``.
+        If Kafka stores a state as a number, the name of the state is added next to ``data``.
         """
         data = self.message.to_json(self.version)
         form = {"type": self.type, "message": self.name, "version": self.version, "data": data}
@@ -244,7 +243,7 @@ def _read_int16(data: bytes, what: str) -> int:
 
 
 def _open_consumer_protocol(member: dict[str, Any]) -> None:
-    """Replace the bytes that a consumer sent to its group by the messages in these bytes.
+    """Replace the bytes that a consumer sent to its group with the messages in these bytes.
 
     A client can send any bytes here, so other bytes remain unchanged.
     """

@@ -2,7 +2,8 @@
 
 A broker forwards the data of group members. The protocol type of the group identifies the format:
 "consumer" for KafkaConsumer and similar clients, "connect" for Connect's workers. Both formats
-begin with an int16 version. A member can send any bytes here, so other bytes remain unchanged.
+begin with an int16 version. A member can send any bytes here; bytes in no known format remain
+unchanged.
 
 Sources: ConsumerProtocolSubscription.json and ConsumerProtocolAssignment.json. Connect has no
 specs: the layout comes from the Java classes ConnectProtocol and
@@ -90,7 +91,7 @@ _ALWAYS: Final = {
 SELF_VERSIONED: Final = frozenset(
     name for names in [*GROUP_MESSAGES.values(), _ALWAYS.values()] for name in names
 )
-"""The messages that follow an int16 with their version."""
+"""The messages that follow an int16 that contains their version."""
 
 
 @cache
@@ -104,17 +105,17 @@ def _class(name: str) -> type[Message]:
 
 
 def with_nested(explanation: Explanation, message_name: str) -> Explanation:
-    """Return an explanation that also explains the messages inside bytes."""
+    """Return an explanation that also covers the messages inside bytes."""
     return Explanation(
         tuple(_opened(explanation, message_name)), explanation.rest, explanation.error
     )
 
 
 def read_versioned(name: str, data: bytes) -> Message:
-    """Return the message of this name after its int16 version.
+    """Return the message with this name, which follows its int16 version.
 
-    A version above the highest is read as the highest, and bytes after the message are ignored, as
-    in Kafka's reader. Raises `CodecError` and `UnknownMessageError` for other bytes.
+    As in Kafka's reader, a version above the highest is read as the highest, and bytes after the
+    message are ignored. Raises `CodecError` and `UnknownMessageError` for other bytes.
     """
     kind = _class(name)
     version = int.from_bytes(data[:VERSION_BYTES], "big", signed=True)
@@ -123,9 +124,9 @@ def read_versioned(name: str, data: bytes) -> Message:
 
 
 def explain_versioned(kind: type[Message], data: bytes) -> tuple[Explanation, int] | None:
-    """Explain a message after its int16 version. Return None for other bytes.
+    """Explain a message that follows its int16 version. Return None for other bytes.
 
-    Offsets are counted from the first byte of the version. The version is the second result.
+    Offsets are counted from the first byte of the version. The second result is the version.
     """
     version = int.from_bytes(data[:VERSION_BYTES], "big", signed=True)
     if len(data) < VERSION_BYTES or version < 0:
@@ -145,7 +146,7 @@ def explain_versioned(kind: type[Message], data: bytes) -> tuple[Explanation, in
 
 
 def _opened(explanation: Explanation, message_name: str) -> Iterator[Annotation]:
-    # The type of the group precedes the data of members, if the version contains the type.
+    # The protocol type precedes the members' data, in versions that contain the type.
     protocol_type = None
     for annotation in explanation.annotations:
         if annotation.path.rpartition(".")[2] == _PROTOCOL_TYPE:

@@ -32,10 +32,10 @@ class JsonStructure(NamedTuple):
 def walk_structures(
     form: Any, schema: Schema, names: Mapping[str, Mapping[str, str]] | None = None, path: str = ""
 ) -> Iterator[JsonStructure]:
-    """Yield every structure, outer before inner. Values of another form are skipped.
+    """Yield every structure, outer before inner. Values in any other form are skipped.
 
-    ``names`` are the field names in other releases (`Served.former_names`). A structure may be
-    modified after it is yielded: its inner structures are searched after that.
+    ``names`` contains the field names in other releases (`Served.former_names`). A structure may be
+    modified after it is yielded: its inner structures are searched only then.
     """
     if not isinstance(form, dict):
         return
@@ -61,8 +61,8 @@ def to_readable_json(
 ) -> dict[str, Any]:
     """Return the JSON form of a message with names that the plain form lacks.
 
-    With ``names``, Kafka's name of an error code follows the code, as ``"_errorName"``. With
-    ``records``, the batches in a field are JSON (`records_form`), if the batches can be read
+    With ``names``, each error code is followed by its name in Kafka, as ``"_errorName"``. With
+    ``records``, the batches in a field are shown as JSON (`records_form`), if they can be read
     within the size limits.
     """
     return make_readable(
@@ -80,7 +80,7 @@ def make_readable(
 ) -> dict[str, Any]:
     """Add the same names as `to_readable_json` to a JSON form, and return the form.
 
-    ``form`` belongs to a message of this class, or to the first part of such a message. The form is
+    ``form`` represents a message of this class, or the first part of such a message. It is
     modified.
     """
     schema = kind.definition.schema(version)

@@ -1,6 +1,6 @@
 """The messages in the records of internal topics, including control records.
 
-If no release is given, the newest release with the type, version or layout is used.
+If no release is given, the newest release that contains the type, version or layout is used.
 
 The key of a control record is an int16 version and an int16 type. The value of an ABORT or COMMIT
 is an int16 version and the marker. Other values are messages that begin with their own version.
@@ -29,7 +29,7 @@ _KEY, _VALUE = "Key", "Value"
 @per_catalog
 @cache
 def record_keys(module: str, release: str | None = None) -> dict[int, tuple[str, int]]:
-    """Return the message of the key and its version, by record type.
+    """Return the key's message and its version, by record type.
 
     >>> record_keys("share-coordinator")
     {0: ('ShareSnapshotKey', 0), 1: ('ShareUpdateKey', 0)}
@@ -44,7 +44,7 @@ def record_keys(module: str, release: str | None = None) -> dict[int, tuple[str,
 @per_catalog
 @cache
 def record_values(module: str, release: str | None = None) -> dict[int, tuple[str, ...]]:
-    """Return the messages of the value by record type, the newest release's message first."""
+    """Return the value's messages by record type, with the newest release's message first."""
     messages: dict[int, tuple[str, ...]] = {}
     for candidate in _newest_first(release):
         for record_type, key, _ in _keys_in(module, candidate):
@@ -55,7 +55,7 @@ def record_values(module: str, release: str | None = None) -> dict[int, tuple[st
 @per_catalog
 @cache
 def framed_messages(module: str, release: str | None = None) -> dict[int, tuple[str, ...]]:
-    """Return the messages of framed values by API key, the newest release's message first."""
+    """Return the messages of framed values by API key, with the newest release's message first."""
     messages: dict[int, tuple[str, ...]] = {}
     for candidate in _newest_first(release):
         for entry in _entries(module, MessageType.METADATA):
@@ -65,7 +65,7 @@ def framed_messages(module: str, release: str | None = None) -> dict[int, tuple[
 
 
 def record_name(key: str) -> str:
-    """Return a record's name from its key's message: the common part of key and value names.
+    """Return a record's name, given its key's message: the part that key and value names share.
 
     >>> record_name("OffsetCommitKey")
     'OffsetCommit'
@@ -137,7 +137,7 @@ def _entries(module: str, kind: MessageType) -> Iterator[CatalogEntry]:
 _INT16_SIZE = 2
 _CONTROL_KEY, _KEY_VERSION = "ControlRecordTypeSchema", 0
 _MARKER, _MARKER_VERSION = "EndTxnMarker", 0
-# The types come from an enumeration in Kafka's Java code and are in no spec.
+# The types come from an enumeration in Kafka's Java code; no spec contains them.
 CONTROL_TYPES: Mapping[int, tuple[str, str]] = {
     0: ("ABORT", _MARKER),
     1: ("COMMIT", _MARKER),
@@ -170,11 +170,11 @@ class ControlRecord(NamedTuple):
 def decode_control_record(
     key: bytes | None, value: bytes | None, release: str | None = None
 ) -> ControlRecord:
-    """Decode the key and value of a control record, in the layout of ``release`` or the newest.
+    """Decode a control record's key and value in the layout of ``release`` or the newest layout.
 
-    As in Kafka, a key or marker of an unknown newer version is read as the known version, and an
-    unknown type is not an error. Raises `DecodeError`, and `UnknownMessageError` for a version of
-    another value that is in no bundled release or not in ``release``.
+    As in Kafka, a key or marker in an unknown newer version is read as the known version, and an
+    unknown type is not an error. Raises `DecodeError`. Raises `UnknownMessageError` if another
+    value is in a version that is in no bundled release or not in ``release``.
 
     >>> decode_control_record(bytes.fromhex("00000001"), bytes.fromhex("000000000007")).to_json()
     {'type': 1, 'name': 'COMMIT', 'message': 'EndTxnMarker', 'version': 0, \

@@ -1,8 +1,8 @@
 """Records as JSON: the form in which people read and write the bytes of a records field.
 
 A batch is ``{"records": […]}``, together with the fields of its header. The header fields have the
-names of `RecordBatch` in the spelling of JSON. A record contains ``key``, ``value``, ``headers``
-and ``timestamp``. Bytes are a string if they are text, and otherwise ``{"base64": …}`` or
+names of `RecordBatch`, spelled as in JSON. A record contains ``key``, ``value``, ``headers`` and
+``timestamp``. Bytes that are text are a string; other bytes are ``{"base64": …}`` or
 ``{"hex": …}``. The JSON form can be sent again as a request.
 """
 
@@ -25,10 +25,10 @@ _RECORDS: Final = "records"
 _HEADER: Final = frozenset(inspect.signature(encode_batch).parameters) - {_RECORDS}
 _RECORD: Final = frozenset({"key", "value", "headers", "timestamp", "offset"})
 MOST_SHOWN: Final = 128 * 1024 * 1024
-"""The limit for the bytes of records in the JSON of a message. Each record or record header counts
-as 256 further bytes.
+"""The maximum number of record bytes in the JSON of a message. Each record or record header counts
+as 256 additional bytes.
 """
-# The facts of a batch that are shown, each with the value for which it is left out.
+# The facts about a batch that are shown, each with the value at which it is left out.
 _SHOWN: Final[dict[str, Any]] = {
     "base_offset": None,
     "last_offset": None,
@@ -60,13 +60,13 @@ def encode_records(form: Any, path: str) -> bytes:
 
 
 class RecordBudget:
-    """The remaining size for decompressed records. JSON takes many times more memory."""
+    """The remaining size for decompressed records. Their JSON takes many times more memory."""
 
     def __init__(self, left: int = MOST_SHOWN) -> None:
         self._left = left
 
     def has_for(self, records: list[Record]) -> bool:
-        """Subtract the size of records. Return whether the remaining size sufficed."""
+        """Subtract the size of records. Return whether the remaining size was sufficient."""
         self._left -= count_bytes(records)
         return self._left >= 0
 

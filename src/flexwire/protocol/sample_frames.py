@@ -1,7 +1,7 @@
 """Synthetic frames for tests and fuzzers: length, header and body, valid or damaged.
 
-The messages come from `flexwire.codec.samples`. The body of a valid frame is therefore the message
-that the same seed produces without a frame.
+The messages come from `flexwire.codec.samples`, so the body of a valid frame is the message that
+the same seed produces without a frame.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class SampleFrame(NamedTuple):
-    """A frame and its parts: a header of ``header_version`` and a body."""
+    """A frame and its parts: a header in version ``header_version``, and a body."""
 
     data: bytes
     header: Message
@@ -77,7 +77,7 @@ def hostile_frame(message_class: type[Message], version: int, seed: int) -> Host
 
 
 _BODIES: Final = 0.5
-"""The share of frames whose body is damaged."""
+"""The share of frames in which the body is damaged."""
 
 
 def _header(message_class: type[Message], version: int, seed: int) -> tuple[Message, int]:
@@ -140,7 +140,7 @@ def _other_header(sample: SampleFrame, version: int, source: random.Random) -> _
 
 
 def _other_number(sample: SampleFrame, version: int, source: random.Random) -> _Damaged:
-    """Return a frame whose request header has a version or an API key that is in no release."""
+    """Return a frame whose request header contains a version or API key that is in no release."""
     header: Any = sample.header
     if type(header).entry.name != HEADER_NAMES[MessageType.REQUEST]:
         return _lie(sample, version, source)

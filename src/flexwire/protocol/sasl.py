@@ -1,9 +1,9 @@
-"""Authentication on a connection: when it may be running, and SASL tokens as bare frames.
+"""Authentication on a connection: when it may be in progress, and SASL tokens as bare frames.
 
-Tokens contain credentials and may consist of any bytes. This module therefore recognizes no token
-by its bytes, except for the first token of GSSAPI. Where a token is possible, every frame that is
-not a request is a token. Bytes that cannot be decoded are treated as a credential until the
-connection has shown that no authentication is running.
+Tokens contain credentials and may consist of any bytes. This module therefore does not recognize
+tokens by their bytes, except for the first token of GSSAPI. Where a token is possible, every frame
+that is not a request is a token. Bytes that cannot be decoded are treated as a credential until the
+connection has shown that no authentication is in progress.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from flexwire.protocol.headers import RequestFrame, decodes, read_released, read
 # The requests that may precede authentication, even in versions that are in no release (KIP-511).
 NEGOTIATES: Final = "ApiVersionsRequest"
 HANDSHAKES: Final = "SaslHandshakeRequest"
-# The mechanism that depends on the name of a host.
+# The mechanism that depends on a host's name.
 TICKETS: Final = b"GSSAPI"
 AUTHENTICATES: Final = "SaslAuthenticateRequest"
 # The beginning of Kerberos's first token (RFC 2743, section 3.1, and RFC 4121, section 4.1). If
-# these bytes were a request, the API key would be 0x60 and one more byte, far above the API keys of
-# all releases.
+# these bytes were a request, its API key would consist of 0x60 and one more byte, far above the API
+# keys of all releases.
 _TICKET = re.compile(
     rb"\x60(?:[\x00-\x7f]|\x81.|\x82..)\x06\x09\x2a\x86\x48\x86\xf7\x12\x01\x02\x02", re.DOTALL
 )
@@ -33,10 +33,10 @@ class Authentication:
     """Decide from a connection's requests so far whether its bytes may be credentials.
 
     A broker that requires authentication accepts no other request before authentication. If the
-    first request is not ApiVersions and decodes by its spec, the connection therefore does not
+    first request is not ApiVersions and conforms to its spec, the connection therefore does not
     require authentication. A client may authenticate again at any time, though (KIP-368). After a
     request that could not be decoded, or may have carried credentials (`hides_credentials`),
-    authentication may be running for the rest of the connection.
+    authentication may be in progress for the rest of the connection.
     """
 
     def __init__(self, *, is_open: bool = False, is_guarded: bool = False) -> None:
@@ -68,7 +68,7 @@ class Authentication:
 
 
 def is_believable(request: RequestFrame) -> bool:
-    """Return whether a header belongs to a request, and does not look like a request by chance."""
+    """Return whether a header belongs to a request, rather than resembling one by chance."""
     return request.message_name == NEGOTIATES or is_released(request.api_key, request.api_version)
 
 
@@ -85,7 +85,7 @@ def asks_for_tickets(request: RequestFrame | None, payload: bytes) -> bool:
 
 
 def is_ticket(payload: bytes) -> bool:
-    """Return whether a frame is the first token of GSSAPI, which needs no handshake before it.
+    """Return whether a frame is the first token of GSSAPI, which needs no preceding handshake.
 
     Clients of Kafka 0.9 send no handshake, and brokers before 4.0 treat other bytes as GSSAPI.
     """
@@ -93,11 +93,11 @@ def is_ticket(payload: bytes) -> bool:
 
 
 class SaslExchange:
-    """Distinguish the SASL tokens of a connection's client from its requests.
+    """Distinguish a client's SASL tokens on a connection from its requests.
 
-    After SaslHandshake v0, the next frames contain the tokens of the mechanism, without a header
-    (KIP-43). Since SaslHandshake v1, tokens are inside SaslAuthenticate (KIP-152). No byte marks
-    the end of the tokens: they end with the first frame that is a request of a released version.
+    After SaslHandshake v0, the next frames contain the mechanism's tokens without a header
+    (KIP-43). From SaslHandshake v1 on, tokens are inside SaslAuthenticate (KIP-152). No byte marks
+    the end of the tokens: they end at the first frame that is a request in a released version.
     GSSAPI tokens can arrive without a handshake (`is_ticket`). Tokens contain credentials, so this
     class reads only the bytes that it needs for the decision.
     """
@@ -106,7 +106,7 @@ class SaslExchange:
         self.is_exchanging = is_exchanging
 
     def parse(self, payload: bytes) -> RequestFrame | None:
-        """Return the request in a frame of the client, or None if the frame is a token.
+        """Return the request in a frame from the client, or None if the frame is a token.
 
         Raises the errors of `read_request` if no tokens are being exchanged.
         """

@@ -1,7 +1,7 @@
-"""Internal topics of other software, recognized by their names with `software_of`.
+"""Internal topics of other software, which `software_of` recognizes by their names.
 
-Such a topic is read when its software starts, by consumers that assign partitions to themselves and
-do not commit offsets. The offsets of groups therefore do not show whether the topic is needed.
+When its software starts, such a topic is read by consumers that assign partitions to themselves and
+do not commit offsets. Group offsets therefore do not show whether the topic is needed.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 
 class SoftwareTopics(NamedTuple):
-    """A pattern for complete names, and the software whose default topic names match.
+    """A pattern for complete names, and the software whose default topic names match it.
 
-    The pattern has the same meaning in Python and in Java.
+    The pattern has the same meaning in Python and Java.
     """
 
     software: str
@@ -21,7 +21,7 @@ class SoftwareTopics(NamedTuple):
 
 
 SOFTWARE_TOPICS: Final = (
-    # The names come from Kafka's connect-distributed.properties. Distributions add a prefix or a
+    # The names come from Kafka's connect-distributed.properties. Distributions add a prefix or
     # suffix.
     SoftwareTopics(
         "Kafka Connect", r"(.*[-_.])?connect([-_.].*)?[-_.](offsets?|configs?|status(es)?)"
@@ -44,11 +44,11 @@ SOFTWARE_TOPICS: Final = (
     # Kafka's own topics, and topics that other software marks as internal in the same way.
     SoftwareTopics("internal by its name", r"__.*"),
 )
-"""The first pattern that matches a name shows which software owns the topic."""
+"""The first pattern that matches a name identifies the software that owns the topic."""
 
 
 def software_of(topic: str) -> str | None:
-    """Return the software that owns a topic, or None if the topic's name does not show it.
+    """Return the software that owns a topic, or None if the topic's name does not identify it.
 
     >>> software_of("connect-offsets"), software_of("app-store-changelog"), software_of("orders")
     ('Kafka Connect', 'Kafka Streams', None)

@@ -1,7 +1,7 @@
 """The metrics that clients send to brokers (KIP-714): compressed OTLP bytes, read as rows.
 
-The classes that OpenTelemetry generates read the metrics (``pip install 'flexwire[telemetry]'``),
-because the format belongs to OpenTelemetry. Decompression is limited.
+OpenTelemetry's generated classes read the metrics (``pip install 'flexwire[telemetry]'``), because
+the format belongs to OpenTelemetry. Decompression is limited.
 """
 
 from __future__ import annotations
@@ -20,21 +20,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MOST_INFLATED: Final = 4 * 1024 * 1024
-"""The largest size of metrics after decompression. Larger metrics are refused. By default, a broker
+"""The maximum size of metrics after decompression. Larger metrics are refused. By default, a broker
 accepts 1 MiB of compressed metrics.
 """
 MOST_POINTS: Final = 100_000
-"""The largest number of values in a push. A push with more values is refused, because each value
-may have only two bytes on the wire but needs 1 kB of memory here.
+"""The maximum number of values in a push. A push with more values is refused, because a value may
+take only two bytes on the wire but 1 kB of memory here.
 """
 
 PUSHES: Final = "PushTelemetryRequest"
 _PLACE: Final = "metrics"
 _LIBRARY: Final = "opentelemetry.proto.metrics.v1.metrics_pb2"
-# The compression formats of magic 2. Data in lz4 and snappy has the form that current clients
-# write.
+# The compression formats of magic 2. lz4 and snappy data is in the form that current clients write.
 _MAGIC: Final = 2
-# The period of a metric, by its number: since the last push, or since the beginning.
+# The period of a metric, by number: since the last push, or since the beginning.
 _TEMPORALITIES: Final = (None, "delta", "cumulative")
 
 
@@ -89,7 +88,7 @@ def read_client_metrics(
         raise _refused(f"not OpenTelemetry metrics: {error}") from None
     held, count = [], 0
     for metric in _metrics(data_read):
-        # A metric without a value needs as much memory as one with a value.
+        # A metric without a value takes as much memory as one with a value.
         count += max(1, len(metric[2].data_points))
         if count > MOST_POINTS:
             raise _refused(f"expected at most {MOST_POINTS} values in one push, got more")
@@ -122,7 +121,7 @@ def _refused(reason: str) -> DecodeError:
 
 
 def _metrics(data: Any) -> Iterator[tuple[Any, str, Any]]:
-    """Yield each metric, the name of its kind, and its data of this kind."""
+    """Yield each metric with the name of its kind and its data."""
     for resource in data.resource_metrics:
         for scope in resource.scope_metrics:
             for metric in scope.metrics:
@@ -133,7 +132,7 @@ def _metrics(data: Any) -> Iterator[tuple[Any, str, Any]]:
 
 def _of_metric(metric: Any, kind: str, data: Any) -> Iterator[ClientMetric]:
     number = getattr(data, "aggregation_temporality", 0)
-    # If OpenTelemetry's classes do not know a number yet, the classes return the number.
+    # OpenTelemetry's classes return the number itself if they do not know it yet.
     temporality = _TEMPORALITIES[number] if 0 <= number < len(_TEMPORALITIES) else str(number)
     is_monotonic = bool(getattr(data, "is_monotonic", False))
     for point in data.data_points:

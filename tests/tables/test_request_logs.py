@@ -341,7 +341,7 @@ def test_an_error_about_a_body_with_secrets_quotes_nothing() -> None:
     text = b'{"deletions":[],"upsertions":[{"name":"bob","salt":"not base64: hunter2"}]}'
     found = rows_by_objects("AlterUserScramCredentialsRequest", 0, [text]).columns
     assert found["error"].to_pylist() == [
-        "the body does not match its spec, and may contain credentials"
+        "the body does not match its spec and may contain credentials"
     ]
 
 

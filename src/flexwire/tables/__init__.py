@@ -1,18 +1,18 @@
 """The tables of an analysis: their columns, and how frames, records and log lines become rows.
 
-A capture may have billions of frames, so rows are built as Arrow columns, one batch at a time. The
-kernels decode most messages. Messages that the kernels refuse are decoded row by row with Python
-objects, as the reference reads them. The rows of these messages are then put in the right places
-among the other rows. `schema` and `log_schema` declare every column once. `frames`, `messages` and
-`records` build the rows of captures, `log_rows` those of logs, and `request_logs` those of request
-logs. `parquet` writes a file of a table, and `output` opens a finished analysis. Three tasks belong
-to other packages: `flexwire.spark` runs many tasks, `flexwire.survey` finds frames, and
-`flexwire.measures` adds up rows.
+A capture may contain billions of frames, so rows are built as Arrow columns, one batch at a time.
+The kernels decode most messages. Messages that the kernels refuse are decoded row by row with
+Python objects, as the reference reads them. The rows of these messages are then inserted at the
+right places among the other rows. `schema` and `log_schema` declare every column once. `frames`,
+`messages` and `records` build the rows of captures, `log_rows` those of logs, and `request_logs`
+those of request logs. `parquet` writes a table's file, and `output` opens a finished analysis.
+Three tasks belong to other packages: `flexwire.spark` runs many tasks, `flexwire.survey` finds
+frames, and `flexwire.measures` adds up rows.
 
 Laws of this package:
 
 - **Every column of every table is declared in `schema.py` or `log_schema.py`, with its meaning.**
-  The documentation page of tables is generated from these files. `tests/docs/test_tables_page.py`
+  The documentation page on tables is generated from these files. `tests/docs/test_tables_page.py`
 - **Only `frames.frame_rows` builds rows of the table of frames,** for captures, streams and request
   logs, so that each column has one meaning. `tests/tables/test_frames.py`,
   `tests/tables/test_request_logs.py`

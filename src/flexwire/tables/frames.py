@@ -57,7 +57,7 @@ OF_BODY = (
 BODY_OUTCOMES = pa.schema(
     [("row", pa.int32()), *((name, FRAMES_TABLE.field(name).type) for name in OF_BODY)]
 )
-"""The results of the message tables for bodies, with the row number of each paired frame."""
+"""The message tables' results for bodies, with the row number of each paired frame."""
 
 _CONNECTION = re.compile(r"(.*)>(.*?)(#[0-9]+)?")
 _API_WORDS = "(Request|Response)$"
@@ -66,7 +66,7 @@ _API_WORDS = "(Request|Response)$"
 TOPIC_NAMES = GROWN_TABLES[0].place
 """The path of the table of topic names."""
 CLIENT_COLUMNS = ("client_software_name", "client_software_version", "client_instance_id")
-"""The columns of frames and connections that identify the client of a connection."""
+"""The frame and connection columns that identify a connection's client."""
 PARTIES = ("client", "broker", *CLIENT_COLUMNS)
 """The columns that identify the two ends of a frame's connection."""
 
@@ -75,8 +75,8 @@ PARTIES = ("client", "broker", *CLIENT_COLUMNS)
 class Introductions:
     """The known facts about the clients of connections, by connection.
 
-    ``software`` contains the name and the version of their software, and ``instances`` contains the
-    client instance id in Kafka's text form.
+    ``software`` contains the name and version of each client's software, and ``instances`` contains
+    the client instance id in Kafka's text form.
     """
 
     software: Mapping[str, Software] = field(default_factory=dict)
@@ -97,8 +97,8 @@ def frame_rows(
 
     All sources of frames use this function: captures, streams of captures, and request logs.
     ``paired`` contains the columns of `PAIRED`. ``outcomes`` is a batch of `BODY_OUTCOMES` in any
-    order. The batch contains a row for each frame whose body was read. ``parties`` contains the
-    columns `PARTIES` of each frame.
+    order, with a row for each frame whose body was read. ``parties`` contains the columns `PARTIES`
+    of each frame.
     """
     place = np.full(len(paired), -1)
     place[outcomes["row"].to_numpy()] = np.arange(len(outcomes))
@@ -125,7 +125,7 @@ def _of_bodies(
     broken = pc.if_else(version.is_null(), FAILED, LENIENT)
     outcome = pc.if_else(error.is_null(), DECODED, broken)
     outcome = pc.if_else(pa.array(has_body), outcome, paired["outcome"])
-    # The row of a decoded frame has no bytes, so the frame's bytes are not copied.
+    # A decoded frame's row contains no bytes, so the frame's bytes are not copied.
     is_shown = pc.fill_null(pc.not_equal(outcome, DECODED), fill_value=False).to_numpy(
         zero_copy_only=False
     )
@@ -189,7 +189,7 @@ def connection_parties(
 
 
 def ends_of(connection: str) -> tuple[str, str]:
-    """Return the client's and the broker's endpoint of a connection, from its name."""
+    """Return the client's and the broker's endpoint of a connection, given its name."""
     match = _CONNECTION.fullmatch(connection)
     return (match[1], match[2]) if match else ("", "")
 
@@ -250,7 +250,7 @@ class TableRows:
         self._record_bytes = record_bytes
         self._inflation = inflation
         self._wanted = row_filter
-        # The hints belong only to this range, so its batches are the same each time.
+        # The hints belong only to this range, so that its batches are the same each time.
         self._hints = {name: SizeHints() for name in _OF_RECORDS}
 
     def of(

@@ -1,7 +1,7 @@
 """The memory that decompressed batches occupy, and how much a task may use.
 
-The measure depends only on rows of the table of records. For the measure, it therefore does not
-matter which code made these rows, in which order, or how the rows of a batch are divided.
+The measure depends only on the rows in the table of records. It therefore does not matter which
+code built these rows, in which order, or how the rows of a batch are divided.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ PLAIN: Final = str(Compression.NONE.value)
 
 
 class BeyondAllowanceError(Exception):
-    """The batches exceed the allowance, and must be read again with a limit for each batch."""
+    """The batches exceed the allowance and must be read again with a limit for each batch."""
 
 
 class InflationMeter:
     """Add up the inflated bytes of batches. Limit each batch as soon as the sum is too large.
 
-    ``captured`` is the number of captured bytes of the batches.
+    ``captured`` is the number of bytes captured for the batches.
     """
 
     def __init__(self, inflation: Inflation, captured: int) -> None:
@@ -69,8 +69,8 @@ class InflationMeter:
 def within_allowance(inflation: Inflation, write: Callable[[Inflation], None]) -> None:
     """Write something. If the batches are too large, write it again with a limit for each batch.
 
-    If the batches exceed the allowance, ``write`` raises `BeyondAllowanceError`, and is called a
-    second time to start from the beginning.
+    If the batches exceed the allowance, ``write`` raises `BeyondAllowanceError` and is called a
+    second time, to start from the beginning.
     """
     try:
         write(inflation)
@@ -81,9 +81,9 @@ def within_allowance(inflation: Inflation, write: Callable[[Inflation], None]) -
 def inflated_bytes(rows: Rows, max_inflated: int) -> int:
     """Return how many bytes the records of compressed batches take.
 
-    The sum consists of the bytes of keys, values and record headers, plus `RECORD_COST` for each
-    record and record header. A batch that cannot be read counts as ``max_inflated``, because its
-    inflated size is unknown.
+    The sum includes the bytes of keys, values and record headers, plus `RECORD_COST` for each
+    record and record header. A batch that cannot be read counts as ``max_inflated`` bytes, because
+    its inflated size is unknown.
     """
     if not len(rows):
         return 0
@@ -109,7 +109,7 @@ def inflated_bytes(rows: Rows, max_inflated: int) -> int:
 def digested_bytes(digests: Mapping[str, Words]) -> int:
     """Return how many bytes compressed batches took when inflated, from digests of `BatchDigests`.
 
-    The sum consists of the uncompressed bytes of the batches, plus `RECORD_COST` for each record
+    The sum includes the uncompressed bytes of the batches, plus `RECORD_COST` for each record
     and record header.
     """
     size = digests["uncompressed_size"].copy()
@@ -119,7 +119,7 @@ def digested_bytes(digests: Mapping[str, Words]) -> int:
 
 
 def beyond(rows: Rows) -> int:
-    """Count the rows that are batches whose ``error`` says that they inflate beyond a limit."""
+    """Count the rows for batches whose ``error`` states that they inflate beyond a limit."""
     facts, _, counts = _runs(rows)
     if facts["error"].null_count == len(facts):
         return 0
@@ -139,7 +139,7 @@ def _flags(flags: pa.BooleanArray) -> Words:
 
 
 def _offsets(lists: pa.Array) -> Words:
-    """Return where each list or value of bytes begins, and where the last one ends."""
+    """Return where each list or bytes value begins, and where the last one ends."""
     if not len(lists):
         return np.zeros(1, np.int64)
     offsets = np.frombuffer(lists.buffers()[1], np.int32)[lists.offset :]

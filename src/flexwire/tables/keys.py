@@ -1,8 +1,8 @@
 """The columns that identify a connection and a frame, for every join, group and window.
 
-Connections are named after their endpoints, and the frames of each connection are numbered from 0.
-The values of these columns therefore repeat in another analysis. A table that grows contains the
-rows of several analyses, so its column ``analysis`` is a part of each key. A table of one analysis
+Connections are named after their endpoints, and the frames of each connection are numbered from 0,
+so another analysis can contain the same values in these columns. A table that grows contains the
+rows of several analyses, so its column ``analysis`` is part of each key. A table of one analysis
 has no such column.
 """
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 ANALYSIS: Final = "analysis"
 """The column of tables that grow: the analysis that wrote the row."""
 BEGAN_IN: Final = "began_in"
-"""In tables that grow: the column with the analysis in which the row's connection began, or null if
-that is the row's own analysis. Views use this column in place of ``analysis``, so that keys
-identify whole connections.
+"""In tables that grow: the column that contains the analysis in which the row's connection began,
+or null if that is the row's own analysis. Views use this column in place of ``analysis``, so that
+keys identify whole connections.
 """
 CONNECTION_KEY: Final = ("connection",)
 """The columns that identify a connection within one analysis."""

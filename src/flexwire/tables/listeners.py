@@ -1,6 +1,6 @@
 """The number of requests to each listener, by the listener's name in request logs.
 
-A log is untrusted, and can contain any number of names. Only the first names in alphabetical order
+A log is untrusted and can contain any number of names. Only the first names in alphabetical order
 are kept, so that the result does not depend on how the lines are divided among tasks.
 """
 
@@ -26,7 +26,7 @@ Listener: TypeAlias = tuple[str | None, str | None]
 class ListenerCounts:
     """The number of requests by listener, and the number of replica fetches among them.
 
-    ``beyond`` counts the requests to further listeners.
+    ``beyond`` counts the requests to all other listeners.
     """
 
     requests: Counter[Listener] = field(default_factory=Counter)
@@ -39,7 +39,7 @@ class ListenerCounts:
         self._prune()
 
     def add_replicas(self, listener: Listener, fetches: int) -> None:
-        """Count fetches of replicas, which were already counted as requests."""
+        """Count replica fetches, which were already counted as requests."""
         name = _shortened(listener)
         if name in self.requests:
             self.replicas[name] += fetches

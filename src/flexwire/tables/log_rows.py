@@ -5,8 +5,8 @@ keys of a piece ─▶ the last of each key ─▶ held ─▶ runs, sorted by h
      batch_digests        in memory         files beside the output, read by ranges of hashes
 ```
 If two records have the same key, the record with the lower offset is superseded. A superseded
-record is counted where both records are found: in memory, or when runs are merged. Memory is
-bounded, however many keys there are.
+record is counted where both records are found: in memory, or when runs are merged. Memory use is
+limited, no matter how many keys there are.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
 
 
 MOST_HELD: Final = 1 << 21
-"""The largest number of keys that are held. These keys take 64 MB, and as much again while they are
-sorted.
+"""The maximum number of keys that are held. These keys take 64 MB, and as much again while they are
+being sorted.
 """
 PARTS: Final = 1024
-"""The largest number of parts in which a run is read, by the first bits of hashes."""
+"""The maximum number of parts in which a run is read, by the first bits of the hashes."""
 _SHIFT: Final = np.uint64(64 - PARTS.bit_length() + 1)
 _INDEX: Final = np.dtype("<i8")
 _INDEX_BYTES: Final = (PARTS + 1) * _INDEX.itemsize
@@ -73,7 +73,7 @@ class SupersededCounts(NamedTuple):
 
 
 def last_of_each(keys: Words) -> tuple[Words, SupersededCounts]:
-    """Return the keys in the order of their hashes, with only the highest offset of each key."""
+    """Return the keys in the order of their hashes, each with only its highest offset."""
     ordered = _taken(keys, _by_hash(keys["hash"]))
     is_same = _is_same(ordered)
     if not is_same.any() and not (ordered["hash"][1:] == ordered["hash"][:-1]).any():
@@ -81,7 +81,7 @@ def last_of_each(keys: Words) -> tuple[Words, SupersededCounts]:
     is_alike = ordered["hash"][1:] == ordered["hash"][:-1]
     is_later = ordered["offset"][1:] >= ordered["offset"][:-1]
     if (is_alike & ~(is_same & is_later)).any():
-        # The hashes are equal only in their first half, or offsets decrease.
+        # Only the first halves of the hashes are equal, or offsets decrease.
         ordered = keys[np.lexsort((keys["offset"], keys["other"], keys["hash"]))]
         is_same = _is_same(ordered)
     is_last = np.append(~is_same, [True] * bool(len(keys)))
@@ -91,8 +91,8 @@ def last_of_each(keys: Words) -> tuple[Words, SupersededCounts]:
 
 def _by_hash(hashes: Words) -> Words:
     """Return the order of hashes. Equal hashes keep their order."""
-    # Sorting words takes a seventh of the time that an argsort takes. The row number replaces the
-    # last bits of each hash. Two hashes seldom differ only in these bits.
+    # Sorting words takes a seventh of the time of an argsort. The row number replaces the last bits
+    # of each hash; two hashes seldom differ only in these bits.
     rows = np.uint64((1 << len(hashes).bit_length()) - 1)
     words = (hashes & ~rows) | np.arange(len(hashes), dtype=np.uint64)
     words.sort()
@@ -131,7 +131,7 @@ class KeyRuns:
         self._count = 0
 
     def add(self, keys: Words) -> None:
-        """Add keys. Afterwards the caller can overwrite the array."""
+        """Add keys. The caller can overwrite the array afterwards."""
         self._add(keys)
         self.superseded = self.superseded.plus(SupersededCounts(len(keys)))
         if self._count > MOST_HELD:
@@ -160,7 +160,7 @@ class KeyRuns:
     def close(self, *, is_whole: bool) -> None:
         """Finish adding keys.
 
-        If ``is_whole``, the partition has no other keys, and a run may be unnecessary.
+        If ``is_whole`` is true, the partition has no other keys, and a run may be unnecessary.
         """
         self._merge()
         if not is_whole or self.spilled:
@@ -192,7 +192,7 @@ class _KeyRun:
 
 
 def superseded_between(runs: Iterable[InputFile], first: int, last: int) -> SupersededCounts:
-    """Count the superseded records between the runs of a partition, in parts up to ``last``."""
+    """Count the superseded records between a partition's runs, in the parts up to ``last``."""
     read = [_KeyRun(run) for run in runs]
     counts = np.diff(sum(run.index for run in read))
     superseded = SupersededCounts()
@@ -223,7 +223,7 @@ class KeyWork(NamedTuple):
 
     @classmethod
     def of(cls, partition: int, keys: int, most: int) -> list[Self]:
-        """Divide the keys of a partition into pieces of work of about ``most`` keys each."""
+        """Divide the keys of a partition into units of work of about ``most`` keys each."""
         count = min(PARTS, -(-keys // most))
         ends = [PARTS * part // count for part in range(count + 1)]
         return [cls(partition, *pair) for pair in pairwise(ends)]
@@ -247,8 +247,8 @@ _TYPES: Final = [
 ]
 _TIMESTAMP_TYPES = pa.array([str(timestamp_type.value) for timestamp_type in _TYPES])
 _OUTCOMES = pa.array([OUTCOMES.get(outcome) for outcome in TransactionOutcome], pa.string())
-# When Kafka's log cleaner looks for the last record of each key, it ignores records of aborted
-# transactions. The cleaner does not process the records of open transactions at all.
+# When Kafka's log cleaner looks for the last record of each key, it ignores the records of aborted
+# transactions. It does not process the records of open transactions at all.
 _SETTLED: Final = (TransactionOutcome.NONE, TransactionOutcome.COMMITTED)
 _LOST: Final = "not read"
 
@@ -260,9 +260,9 @@ class LogWork:
     Attributes:
         pieces: the pieces, each with the number of its partition. Pieces of a partition are
             adjacent and in order.
-        shared: numbers of partitions that other tasks read too.
+        shared: the numbers of partitions that other tasks also read.
         windows: where to sample pieces, by the number of the piece.
-        seed: the start value of hashes of keys.
+        seed: the start value for key hashes.
         transactions: how the transactions of each partition ended, by its number. A partition
             without transactions may be missing.
     """
@@ -275,7 +275,7 @@ class LogWork:
 
 
 class LogTableRows:
-    """Yield the rows of a task. ``spill`` gets runs of keys and the number of their partition.
+    """Yield the rows of a task. ``spill`` receives runs of keys and their partition's number.
 
     ``inflation`` limits the inflated size of the batches. If all batches together exceed the
     allowance for the bytes that were read, `BeyondAllowanceError` is raised. A batch that exceeds
@@ -337,7 +337,7 @@ class LogTableRows:
 
 
 class _PieceRows:
-    """Read a piece. Afterwards ``extents`` contains the places of all batches."""
+    """Read a piece. Afterwards, ``extents`` contains the places of all batches."""
 
     def __init__(self, piece: LogPiece, digests: BatchDigests, inflation: Inflation) -> None:
         self._piece = piece
@@ -381,7 +381,7 @@ class _PieceRows:
         return _placed(self._piece, BATCHES, columns_by_name, digests.num_rows)
 
     def _damage(self) -> pa.RecordBatch:
-        """Return a row for each error, and for every other byte outside a batch."""
+        """Return rows for errors and for all other bytes outside batches."""
         positions, sizes = self._covered()
         starts = np.concatenate([[self._piece.start], positions + sizes])
         gaps = np.concatenate([positions, [self._piece.stop]]) - starts
@@ -466,7 +466,7 @@ def _size_rows(partition: Partition, sizes: Words) -> pa.RecordBatch:
 
 
 def key_row(partition: Partition, superseded: SupersededCounts) -> pa.RecordBatch:
-    """Return the row with the counts of a partition (no row if no record had a key)."""
+    """Return the row that contains a partition's counts, or no row if no record had a key."""
     row = {
         **partition._asdict(),
         "keyed_records": superseded.keyed_records,

@@ -1,7 +1,7 @@
-"""A sample of a log's batches, written again in other ways, to measure the resulting sizes.
+"""A sample of a log's batches, rewritten in other ways, to measure the resulting sizes.
 
 The records are put into batches of other sizes, and each codec compresses each batch as a producer
-would do it. Every size and level is measured, and none is extrapolated.
+would. Every size and level is measured, and none is extrapolated.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ CODECS: Final[tuple[tuple[Compression, int | None], ...]] = (
     (Compression.ZSTD, 3),
     (Compression.ZSTD, 9),
 )
-"""The compression types with which a sample is written, with their levels if they have any."""
+"""The compression types with which a sample is written, each with its level, if any."""
 BATCH_SIZES: Final = (16 << 10, 128 << 10, 1 << 20)
 """The batch sizes to try, in bytes of records. A size is tried only if the sample is large enough.
 """
 MOST_INFLATED: Final = 8 << 20
-"""A batch that is larger than this when inflated is left out of samples, because each way of
+"""A batch whose inflated size exceeds this is left out of samples, because each way of
 writing it takes time."""
 _COLUMNS: Final = ("offset", "timestamp", "key", "value", "headers")
 
@@ -67,7 +67,7 @@ class BatchSample(NamedTuple):
 
 
 class BatchExtents(NamedTuple):
-    """The batches of a piece in the order of their positions: their places and sizes."""
+    """The places and sizes of a piece's batches, in the order of their positions."""
 
     positions: Words
     sizes: Words
@@ -76,7 +76,7 @@ class BatchExtents(NamedTuple):
 
 
 def sample_at(window: SampleWindow, batches: BatchExtents) -> BatchSample | None:
-    """Choose successive batches of a piece. Return None if there are no such batches.
+    """Choose successive batches of a piece. Return None if there are none.
 
     Control batches between the chosen batches are not part of the sample.
     """
@@ -101,7 +101,7 @@ def sample_at(window: SampleWindow, batches: BatchExtents) -> BatchSample | None
 
 
 def rewritten(piece: LogPiece, sample: BatchSample) -> pa.RecordBatch | None:
-    """Write a sample of a piece again in all ways. Return None if its records cannot be written."""
+    """Rewrite a sample of a piece in all ways. Return None if its records cannot be written."""
     part = replace(piece, start=sample.start, stop=sample.stop, is_end=False)
     items = read_piece(part, _COLUMNS, mode="PERMISSIVE")
     read = [item for item in items if not isinstance(item, BatchDamage)]
@@ -149,7 +149,7 @@ def _body(rows: pa.Table) -> bytes:
 
 
 def record_sizes(rows: pa.Table) -> Words:
-    """Return the approximate size of each record in a batch, with the fields around it."""
+    """Return the approximate size of each record in a batch, including the surrounding fields."""
     headers = rows["headers"].combine_chunks()
     items = headers.flatten()
     inner = sum(_lengths(items.field(name)) for name in ("key", "value"))
@@ -165,7 +165,7 @@ def _lengths(values: pa.Array | pa.ChunkedArray) -> Words:
 
 
 def cut(sizes: Words, most: int) -> Iterator[tuple[int, int]]:
-    """Divide records into batches of at most ``most`` bytes, or of one record."""
+    """Divide records into batches of at most ``most`` bytes or a single record."""
     ends = np.cumsum(sizes)
     cuts, start = [0], 0
     while cuts[-1] < len(sizes):

@@ -1,10 +1,10 @@
-"""The columns of a message's table: the facts of a frame, and the message itself.
+"""The columns of a message's table: the facts about a frame, and the message itself.
 
-The message is in ``body``, one struct with every field of every version (see
-`flexwire.columnar.types`). One column keeps the names of the message's fields separate from those
-of the facts: ``select(client_id, body.topics)``. If a body does not decode, the row has the bytes
-and the reason. If a body breaks its spec but Kafka's Java reads it, the row has the body, the bytes
-and the reason.
+The message is in ``body``, one struct that contains every field of every version (see
+`flexwire.columnar.types`). A single column keeps the names of the message's fields separate from
+those of the facts: ``select(client_id, body.topics)``. If a body cannot be decoded, the row
+contains the bytes and the reason. If a body breaks its spec but Kafka's Java code reads it, the row
+contains the body, the bytes and the reason.
 
 The layout of a few versions changed without a new version number, mostly while the versions were in
 preview. If the user specifies the release of the captured brokers, bytes are read with the layout
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @per_catalog
 @cache
 def class_of(name: str, version: int, release: str | None) -> type[Message]:
-    """Return the class that reads a version as ``release`` wrote it. None means the newest release.
+    """Return the class that reads a version as ``release`` wrote it. None: the newest release.
 
     If the layouts are the same, the result is the newest class, with its names.
     """
@@ -118,7 +118,7 @@ COPIED = (
     "api_version",
     "correlation_id",
 )
-# The columns that a request gets from its frame, and a response from its own header.
+# The columns that a request takes from its frame, and a response from its own header.
 READ = ("header_version", "header_unknown_tagged_fields")
 # The columns of frames that a message's table needs.
 NEEDED = pa.schema(

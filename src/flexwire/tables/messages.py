@@ -1,15 +1,15 @@
 """Build the rows of a message's table from the frames that contain the message.
 
 Bodies are cut out of the payloads and decoded as one column. The kernels refuse damaged and lenient
-bodies, unusual headers, and every message that contains credentials. These rows are processed one
-by one through `MessageBodies`. At the end, all rows are put in order.
+bodies, unusual headers, and every message that contains credentials. `MessageBodies` processes
+these rows one by one. Finally, all rows are put in order.
 
-`MessageBodies` reads each body strictly or, if that fails, like Kafka's Java. The class also
+`MessageBodies` reads each body strictly or, if that fails, as Kafka's Java code does. It also
 removes credentials from the object.
 
 A response's header determines where its body begins. The header is plain if it has no tag section,
-or an empty tag section. All plain headers of a version have the same length, so rows need no
-separate check.
+or an empty one. All plain headers of a version have the same length, so rows need no separate
+check.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 class CarrierFrames:
     """The frames in some rows of a batch, in ascending order, or in all rows if none are given.
 
-    ``facts`` contains the columns of the frames without the payloads. The payloads are not copied:
+    ``facts`` contains the frames' columns without the payloads. The payloads are not copied:
     ``begins`` and ``ends`` are their positions in ``data``.
     """
 
@@ -87,9 +87,9 @@ class CarrierFrames:
 
 
 class BodyPlaces(NamedTuple):
-    """The start of each frame's body in its payload, and the facts in its header.
+    """The start of each frame's body in the payload, and the facts in the frame's header.
 
-    ``is_sure`` marks the frames for which these facts are known. For other frames, only
+    ``is_sure`` marks the frames for which these facts are known. For other frames, either only
     `parse_response` can read the header, or the end of the header is unknown.
     """
 
@@ -100,7 +100,7 @@ class BodyPlaces(NamedTuple):
 
 
 def body_places(carried: CarrierFrames) -> BodyPlaces:
-    """Find the bodies of frames. The frames have the columns of `NEEDED`."""
+    """Find the bodies of frames that have the columns of `NEEDED`."""
     frames = carried.facts
     direction = frames["direction"]
     sizes = carried.ends - carried.begins
@@ -116,7 +116,7 @@ def body_places(carried: CarrierFrames) -> BodyPlaces:
         header_versions = pc.if_else(answered, pa.array(versions), header_versions)
     is_sure &= (starts >= 0) & (starts <= sizes)
     tagged = frames["header_unknown_tagged_fields"]
-    # The frame of a response has no facts about its header. Null counts as an empty list.
+    # A response's frame contains no facts about its header. Null counts as an empty list.
     has_tags = np.diff(np.asarray(tagged.offsets)) > 0
     is_sure &= ~(has_tags & (is_response | ~_valid(tagged)))
     return BodyPlaces(is_sure, starts, header_versions, _without_nulls(tagged))
@@ -204,7 +204,7 @@ def _without_nulls(tagged: pa.ListArray) -> pa.ListArray:
 
 @dataclass(slots=True)
 class _FrameBody:
-    """A frame with its message, with an error, or (after lenient reading) with both."""
+    """A frame with its message, an error, or (after lenient reading) both."""
 
     frame: dict[str, Any]
     header_version: int | None
@@ -227,7 +227,7 @@ class MessageBodies:
     def decode(self, frames: pa.RecordBatch) -> Iterator[tuple[list[int], pa.RecordBatch]]:
         """Yield the rows of the frames, one version at a time, with the numbers of the frames.
 
-        This decides once for all messages whether a column is present.
+        Whether a column is present is thus decided once for all messages.
         """
         by_version: dict[int | None, list[tuple[int, _FrameBody]]] = defaultdict(list)
         for row, frame in enumerate(frames.select(NEEDED.names).to_pylist()):
@@ -254,7 +254,7 @@ class MessageBodies:
             body.error = str(error)
             with suppress(CodecError, FrameError, UnknownMessageError):
                 self._read(body, lenient=True)
-        # Bytes that do not decode may belong to a different message.
+        # Bytes that cannot be decoded may belong to a different message.
         is_guarded = body.error is not None and frame["is_guarded"]
         if not self.show_credentials:
             _withhold(body, is_secret=carries_credentials(self.name) or is_guarded)
@@ -340,9 +340,9 @@ def message_rows(
 ) -> pa.RecordBatch:
     """Return the rows of a message's table, one for each frame with the message, in their order.
 
-    The frames are all frames of ``frames``, or those in ``rows``, in ascending order. ``frames``
+    The rows are for all of ``frames``, or for those in ``rows``, in ascending order. ``frames``
     contains at least the columns of `NEEDED`. ``release`` is the release of the captured brokers,
-    if it is known. Without ``record_bytes``, the bytes of records are replaced by their sizes.
+    if known. Without ``record_bytes``, the bytes of records are replaced with their sizes.
     """
     carried = CarrierFrames(frames.select(NEEDED.names), rows)
     parts = _RowParts(len(carried))
@@ -393,7 +393,7 @@ class _RowParts:
         return pa.concat_batches(self._batches).take(pa.array(self._places))
 
     def _runs(self) -> list[int]:
-        """Return the starts of runs of rows that are adjacent in a part."""
+        """Return where each run of rows that are adjacent in a part begins."""
         begins = np.diff(self._places, prepend=-2) != 1
         begins |= np.isin(self._places, self._starts)
         return np.flatnonzero(begins).tolist()

@@ -1,9 +1,9 @@
 """The output of an analysis, by path or URL: the complete output with its tables and files.
 
-On this machine the output is a directory. In a store, the output is the run to which
-``current.json`` refers (`flexwire.spark.publishing.object_store` explains why). A run never
-changes, so an opened `Output` reads the same run until the end. Keys for stores come from the same
-places as in `flexwire.storage`.
+On this machine, the output is a directory. In a store, it is the run to which ``current.json``
+refers (`flexwire.spark.publishing.object_store` explains why). A run never changes, so an opened
+`Output` reads the same run until the end. The keys for stores come from the same places as in
+`flexwire.storage`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LEDGER: Final = "ledger"
 SUMS: Final = "sums"
 """The directory of the daily sums of tables that grow."""
 ICEBERG_CATALOG: Final = "catalog/catalog.json"
-"""The file that contains the catalog of an output's Iceberg tables."""
+"""The file that contains the catalog for an output's Iceberg tables."""
 CURRENT_FORMAT: Final = 1
 RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 MESSAGES: Final = "messages"
@@ -71,7 +71,7 @@ class Output:
     place: OutputDirectory
 
     def on_days(self, _wanted: Callable[[str], bool]) -> Output:
-        """Return the output with only the files of these days, if it has files by day."""
+        """Return the output with only the files of these days, if its files are divided by day."""
         return self
 
     @property
@@ -90,7 +90,7 @@ class Output:
 
     @property
     def names(self) -> list[str]:
-        """The names of the tables that have a file: "frames", "messages/FetchRequest" and so on."""
+        """The names of the tables that have files: "frames", "messages/FetchRequest" and so on."""
         return sorted({*self._listed, *self._expected})
 
     def message_names(self) -> list[str]:
@@ -118,7 +118,7 @@ class Output:
     def schema(self, name: str) -> pa.Schema:
         """Return the columns of a table, as `flexwire.tables.schema` defines them.
 
-        The type of a message's body is the type in the files: with the bytes of records, or with
+        The type of a message's body is the type in the files, with either the bytes of records or
         their sizes.
         """
         files = self.files(name)
@@ -147,7 +147,7 @@ class Output:
             return dataset.to_table(columns=None if columns is None else [*columns], filter=filter)
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file next to the tables, such as "facts.json" or "audit.csv"."""
+        """Return the content of a file beside the tables, such as "facts.json" or "audit.csv"."""
         return self.place.read(name)
 
     @cached_property
@@ -164,7 +164,7 @@ class Output:
     def _expected(self) -> Mapping[str, int]:
         """The number of files that a store must list for each table, if they were counted.
 
-        On this machine a listing is always complete.
+        On this machine, a listing is always complete.
         """
         if self.place.path is not None or not self.place.exists(f"{_TABLES}/{SUCCESS}"):
             return {}
@@ -187,12 +187,12 @@ class PartialOutput(Output):
 
 
 def table_files(entries: Iterable[FileEntry]) -> Counter[str]:
-    """Return how many files each table has, among files below the directory of tables."""
+    """Return how many of these files, which are below the directory of tables, each table has."""
     return Counter(filter(None, (_table_of(entry.name) for entry in entries)))
 
 
 def _table_of(name: str) -> str:
-    """Return the table of a file, by its name below the directory of tables. "" if none."""
+    """Return the table to which a file below the directory of tables belongs, or ""."""
     table, _, file = name.rpartition("/")
     return "" if file.startswith(("_", ".")) else table
 
@@ -233,7 +233,7 @@ def is_iceberg(out: OutputDirectory) -> bool:
 def published(out: OutputDirectory) -> OutputDirectory:
     """Return the place of the complete output in ``out``.
 
-    Raises `FlexwireError` without a complete output.
+    Raises `FlexwireError` if there is no complete output.
     """
     run = current_run(out).get("run")
     if run is not None:

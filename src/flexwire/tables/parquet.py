@@ -1,9 +1,9 @@
-"""A Parquet file of a table, written so that Spark reads it like one of its own files.
+"""A table's Parquet file, written so that Spark reads it like one of its own files.
 
-Row groups are limited by rows and by bytes, because one frame may have 100 MiB and the next row a
-hundred bytes. The same batches always become the same file. Columns with repeated values have
-dictionaries: facts of a connection, a frame or a record batch, and record headers. Columns whose
-values never repeat have no dictionaries. Columns of bytes, and values in lists, have no statistics,
+Row groups are limited in rows and in bytes, because one frame may take 100 MiB and the next row a
+hundred bytes. The same batches always result in the same file. Columns with repeated values use
+dictionaries: facts about a connection, a frame or a record batch, and record headers. Columns whose
+values never repeat use no dictionaries. Bytes columns and values in lists have no statistics,
 because queries do not filter by them.
 """
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 ORIGIN = pa.field(BEGAN_IN, pa.string())
 ROW_GROUP_BYTES = 64 * 1024 * 1024
-"""The largest size of a row group in memory, in bytes.
+"""The maximum size of a row group in memory, in bytes.
 
-After compression, a row group has about a tenth of this size.
+After compression, a row group takes about a tenth of this size.
 """
 ROW_GROUP_ROWS = 1 << 20
 # Columns in which hardly any value repeats.
@@ -42,8 +42,8 @@ _DIFFERENT = {"offset", "timestamp", "correlation_id", "latency_us"}
 # The values of these columns usually increase by one from row to row.
 _GROWING = "DELTA_BINARY_PACKED"
 _GROWN = frozenset({"offset", "timestamp"})
-# These columns increase only in tables with one row per frame. All records of a frame have the same
-# values in these columns.
+# These columns increase only in tables with one row per frame. All records of a frame share the
+# same values in these columns.
 _GROWN_BY_FRAME = frozenset({"time", "frame_index"})
 # Parquet's names for the elements of a list, in its specification and in older Arrow.
 _IN_LISTS = re.compile(r"\.list\.(?:element|item)(?=\.|$)")
@@ -56,9 +56,9 @@ class TableWriter:
     """Write batches to a new Parquet file that only its owner may read.
 
     Use the writer as a context manager. After an error, no file remains. Raises `FileExistsError`
-    if a file of that name exists. ``constants`` are additional columns of text, each with the same
-    value in all rows. With ``origins``, a table whose rows have a connection gets the column
-    `BEGAN_IN`. This column contains the analysis in which the connection began, or null if
+    if a file with that name exists. ``constants`` are additional text columns, each with the same
+    value in all rows. With ``origins``, the column `BEGAN_IN` is added to a table whose rows have a
+    connection. This column contains the analysis in which the connection began, or null if
     ``origins`` lacks the connection.
 
     Attributes:
@@ -97,12 +97,12 @@ class TableWriter:
             ],
             write_statistics=[path for path, kind in leaves.items() if _is_filtered_by(path, kind)],
             column_encoding=dict.fromkeys(leaves.keys() & grown, _GROWING),
-            # Arrow's own schema adds nothing to the schema of Parquet.
+            # Arrow's own schema adds nothing to the Parquet schema.
             store_schema=False,
         )
 
     def write(self, batch: Rows) -> None:
-        """Write rows. The rows are held until they fill a row group."""
+        """Write rows. They are held until they fill a row group."""
         for part in _parts(batch):
             self._hold(part)
 
@@ -127,7 +127,7 @@ class TableWriter:
         self._held_rows = self._held_bytes = 0
 
     def close(self) -> None:
-        """Write the held rows and the end of the file. If this fails, the file is removed."""
+        """Write the held rows and the end of the file. If this fails, remove the file."""
         try:
             if self._held:
                 self._flush()
@@ -154,7 +154,7 @@ class TableWriter:
 
 
 def without_lists(path: str) -> str:
-    """Return the path of a Parquet column without the parts for lists.
+    """Return the path of a Parquet column without the parts that represent lists.
 
     >>> without_lists("records.list.element.headers.list.item.key")
     'records.headers.key'
@@ -163,7 +163,7 @@ def without_lists(path: str) -> str:
 
 
 def lacks_origin(schema: pa.Schema) -> bool:
-    """Return whether rows have a connection, but not the analysis in which it began."""
+    """Return whether rows have a connection but lack the analysis in which it began."""
     return "connection" in schema.names and BEGAN_IN not in schema.names
 
 
@@ -175,7 +175,7 @@ def _origins_of(connections: pa.ChunkedArray, origins: Mapping[str, str]) -> pa.
 
 
 def _parts(batch: Rows) -> Iterator[Rows]:
-    """Yield a batch in parts that each fit into a row group, or have a single row."""
+    """Yield a batch in parts, each of which fits into a row group or is a single row."""
     fits = batch.nbytes <= ROW_GROUP_BYTES and len(batch) <= ROW_GROUP_ROWS
     if fits or len(batch) == 1:
         yield batch
@@ -186,7 +186,7 @@ def _parts(batch: Rows) -> Iterator[Rows]:
 
 
 def _leaves(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
-    """Yield the leaf columns of Parquet, with their paths and types."""
+    """Yield the Parquet leaf columns, with their paths and types."""
     for field in schema:
         yield from _below(field.name, field.type)
 
@@ -204,7 +204,7 @@ def _below(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
 def _is_filtered_by(path: str, kind: pa.DataType) -> bool:
     if _ELEMENT not in path:
         return not _is_bytes(kind)
-    # A number of 16 bits is an error code, or takes no more bytes than a dictionary index.
+    # A 16-bit number is an error code, or takes no more bytes than a dictionary index.
     return pa.types.is_int16(kind) or (pa.types.is_string(kind) and path.endswith(_TOPIC_ID))
 
 
@@ -236,7 +236,7 @@ class ValueRanges:
         return reduce(pc.or_, masks)
 
     def may_be_in(self, group: pq.RowGroupMetaData) -> bool:
-        """Return whether a row group may have a value in a range, by the file's statistics."""
+        """Return whether, by the file's statistics, a row group may contain a value in a range."""
         for place in range(group.num_columns):
             column = group.column(place)
             if column.path_in_schema == self.column and column.statistics is not None:

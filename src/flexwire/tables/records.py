@@ -1,17 +1,18 @@
 """Build the rows of the table of records from rows of messages.
 
 All partitions in a batch of messages are read together. The kernels return groups of record batches
-with their records. The kernels also return the batch number of each record and the partition number
-of each batch. These numbers are used to copy the facts of partitions and batches to records. Only
-batches that the kernels refuse become Python objects. The rows of these objects are put in the
-right places among the other rows.
+with their records, the batch number of each record, and the partition number of each batch. These
+numbers are used to copy facts about partitions and batches to records. Only batches that the
+kernels refuse become Python objects. The rows of these objects are inserted at the right places
+among the other rows.
 
-A row is a record with the facts of its batch. Two other kinds of rows have no offset. One is a
-batch without records (compaction leaves such batches), with its facts. The other contains bytes
-that are not a record batch, with the reason in ``error``. If a Fetch response reaches its size
-limit within its last batch, the beginning of that batch is also a row of the second kind.
+A row represents a record with the facts about its batch. Two other kinds of rows have no offset.
+One represents a batch without records (compaction leaves such batches behind), with its facts. The
+other contains bytes that are not a record batch, with the reason in ``error``. If a Fetch response
+reaches its size limit within its last batch, the beginning of that batch is also a row of this last
+kind.
 
-The records of a batch have the same values in two dozen columns. Copying these values into every
+The records of a batch share the same values in two dozen columns. Copying these values into every
 row takes longer than decoding the records, and a reader of the rows would have to search for runs
 of equal rows. The rows are therefore kept in runs.
 """
@@ -54,7 +55,7 @@ class RunRows:
     """Rows of a table with the columns of ``schema``, in runs.
 
     ``own`` contains the columns that differ from row to row. ``facts`` contains the other columns,
-    once for each run, and ``counts`` contains the number of rows in each run, at least one.
+    once for each run, and ``counts`` contains the number of rows in each run, which is at least 1.
     """
 
     schema: pa.Schema
@@ -97,7 +98,7 @@ class RunRows:
 
     @classmethod
     def joined(cls, rows: Sequence[RunRows]) -> RunRows:
-        """Return several objects with rows as one. All objects must have the same columns."""
+        """Return the rows of several objects as one. All objects must have the same columns."""
         return cls(
             rows[0].schema,
             pa.concat_batches([row.own for row in rows]),
@@ -122,7 +123,7 @@ def cut_rows(row_batches: Iterable[Rows], most_rows: int, most_bytes: int) -> It
 
 
 def with_columns(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
-    """Return rows as a batch of a schema that contains some of their columns, in any order."""
+    """Return rows as a batch with a schema that contains some of their columns, in any order."""
     if isinstance(rows, RunRows):
         chosen = pa.schema([rows.schema.field(name) for name in schema.names])
         rows = replace(rows, schema=chosen).batch()
@@ -204,10 +205,10 @@ _OF_RECORD = tuple(OF_RECORD)
 _FACTS = [name for name in OF_PARTITION if name not in _OF_RECORD]
 _OWN = pa.schema([RECORDS.field(name) for name in _OF_RECORD])
 _SHARED = pa.schema([column for column in RECORDS if column.name not in _OF_RECORD])
-# The largest number of rows that are returned together, and the largest number of bytes of their
-# shared columns: a topic name may have 32 KiB.
+# The maximum number of rows that are returned together, and the maximum number of bytes in their
+# shared columns: a topic name may take 32 KiB.
 _ROWS, _SHARED_BYTES = 1 << 16, 1 << 25
-# The largest number of rows, and the largest number of bytes of rows, that are held as objects.
+# The maximum number of rows, and of bytes in these rows, that are held as objects.
 _OBJECTS, _OBJECT_BYTES = 10_000, 1 << 24
 _NO_TEXT = pa.array(["", uuid_text(ZERO_UUID)])
 
@@ -233,7 +234,7 @@ def record_runs(
 
     ``names`` contains the names of topics by id, for versions that contain only ids. ``hints`` come
     from earlier calls and save memory. The cuts between batches of rows may depend on ``hints``. A
-    batch has about as many bytes as a cache holds, or the bytes of a single record batch.
+    batch contains about as many bytes as a cache holds, or the bytes of a single record batch.
     ``inflation`` limits the inflated size of each record batch.
     """
     topics, frame = _elements(pc.struct_field(messages["body"], where.topics))
@@ -276,7 +277,7 @@ def _elements(lists: pa.ListArray) -> tuple[pa.StructArray, Words]:
 
 
 def _text(topics: pa.StructArray, field_name: str | None) -> pa.StringArray:
-    # A version has either the name or the id. The other field is "" or the zero uuid.
+    # A version contains either the name or the id. The other field is "" or the zero uuid.
     if field_name is None:
         return pa.nulls(len(topics), pa.string())
     text = pc.struct_field(topics, field_name)
@@ -305,7 +306,7 @@ class _Carrier(NamedTuple):
 
 @dataclass(frozen=True)
 class _Pieces:
-    """The record bytes of partitions, with the columns of the messages around them."""
+    """The record bytes of partitions, with the columns of the surrounding messages."""
 
     data: Words
     starts: Words
@@ -382,8 +383,8 @@ def _merged(
     begin = int(counts[: part.start].sum())
     records = group.records.slice(begin, int(counts[part].sum()))
     batches = group.batches[part]
-    # The first facts are those of the part's batches. The other facts are those of the rows that
-    # were read as objects.
+    # The facts of the part's batches come first, followed by the facts of the rows that were read
+    # as objects.
     fact = np.repeat(np.arange(len(batches)), counts[part])
     columns = {name: records[name] for name in _OF_RECORD}
     facts = {name: _facts(pieces, batches, name) for name in _FACTS}
@@ -405,7 +406,7 @@ def _merged(
 
 
 def changes(numbers: Words) -> Words:
-    """Return the places at which a number differs from the number before, and the first place."""
+    """Return the first place, and each place where a number differs from the one before it."""
     is_first = np.ones(len(numbers), np.bool_)
     np.not_equal(numbers[1:], numbers[:-1], out=is_first[1:])
     return np.flatnonzero(is_first)

@@ -1,13 +1,13 @@
 """Decode the bodies of request logs in columns, or as objects if columns cannot hold them.
 
 A broker writes a body in the form of Kafka's JSON converters, with the field names of its release.
-The broker replaces records by their size, and leaves some fields out. A field that was left out
-becomes null or an empty array, and is counted. A body that does not fit its spec is dropped, and
+The broker replaces records with their size and leaves some fields out. A field that was left out
+becomes null or an empty array, and is counted. A body that does not match its spec is dropped, and
 the reason is kept.
 
-Arrow's JSON reader is given the fields of one version. The reader refuses unknown names, invalid
-types, numbers out of range, and missing fields. In these cases all bodies that were read together
-are read again as objects. The second reading also produces the error texts.
+Arrow's JSON reader is given the fields of one version. It refuses unknown names, invalid types,
+numbers out of range, and missing fields. In these cases, all bodies that were read together are
+read again as objects. The second reading also produces the error messages.
 """
 
 from __future__ import annotations
@@ -66,19 +66,19 @@ SIZE_SUFFIX: Final = "SizeInBytes"
 _RECORDS: Final = {RECORDS, NULLABLE_RECORDS, COMPACT_RECORDS, COMPACT_NULLABLE_RECORDS}
 
 MOST_STRUCTURES: Final = 1 << 17
-"""The largest number of structures in a body: one for each 128 bytes of the longest line."""
+"""The maximum number of structures in a body: one for each 128 bytes of the longest line."""
 MOST_VALUES: Final = 3 << 19
-"""The largest number of values in a body. 100,000 partitions have fewer values, and a line can
-hardly contain more.
+"""The maximum number of values in a body. 100,000 partitions contain fewer values, and a line can
+hardly contain more partitions.
 """
 # Bodies with at most this many structures become objects in one step. A structure takes about 1 kB.
 _AT_ONCE: Final = 1 << 15
 
 _TOO_MANY: Final = (
-    f"the body is not read, because it has more than {MOST_STRUCTURES:,} structures or "
+    f"the body is not read, because it contains more than {MOST_STRUCTURES:,} structures or "
     f"{MOST_VALUES:,} values"
 )
-_UNFIT: Final = "the body does not match its spec, and may contain credentials"
+_UNFIT: Final = "the body does not match its spec and may contain credentials"
 _NOT_JSON: Final = "the body is not JSON"
 
 
@@ -86,8 +86,8 @@ _NOT_JSON: Final = "the body is not JSON"
 class LoggedBody:
     """A body, or the reason why it could not be read.
 
-    ``sizes`` contains the sizes of the records of the body's partitions, in order. A size is None
-    if the records are null, or if the broker writes no size. ``left_out`` is the number of
+    ``sizes`` contains the size of the records in each of the body's partitions, in order. A size is
+    None if the records are null, or if the broker writes no size. ``left_out`` is the number of
     mandatory fields of this version that the broker left out.
     """
 
@@ -108,7 +108,7 @@ def read_body(
     try:
         _read(body, msgspec.json.decode(text), message_class, version)
     except (CodecError, UnknownMessageError) as error:
-        # The text of an error may quote the body.
+        # An error message may quote the body.
         is_quiet = carries_credentials(message_class.entry.name) and not show_credentials
         return LoggedBody(error=_UNFIT if is_quiet else str(error))
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -128,7 +128,7 @@ def is_too_large(text: bytes) -> bool:
 
 
 def structures(text: bytes) -> int:
-    """Return an upper bound of a body's number of structures. Braces in strings count too."""
+    """Return an upper bound for a body's number of structures. Braces in strings also count."""
     return text.count(b"{")
 
 
@@ -179,16 +179,16 @@ def _takes_size(filled: dict[Any, Any], name: str, kind: Bytes, body: LoggedBody
         filled.setdefault(name, None)
         return True
     if kind in _RECORDS and not filled.get(name):
-        # A broker never writes the bytes of records. For some messages (ShareFetch) the broker
-        # writes an empty string instead, without a size. In that case, having no records and having
-        # many records looks the same.
+        # A broker never writes the bytes of records. For some messages (ShareFetch), it writes an
+        # empty string instead, without a size. In that case, no records and many records look the
+        # same.
         body.sizes.append(None)
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedBodyRows:
-    """The columns that bodies supply to a message's table, and the number of left-out fields."""
+    """The columns that bodies supply to a message's table, and the number of omitted fields."""
 
     columns: dict[str, pa.Array]
     left_out: int = 0
@@ -213,7 +213,7 @@ def rows_by_objects(
 
 
 def _parts(texts: Sequence[bytes | None]) -> Iterator[Sequence[bytes | None]]:
-    """Divide bodies into parts that become objects at the same time."""
+    """Divide bodies into parts, each of which becomes objects in one step."""
     start = weights = 0
     for at, text in enumerate(texts):
         weight = 0 if text is None else structures(text)
@@ -250,7 +250,7 @@ def _column(name: str, version: int, bodies: Sequence[LoggedBody]) -> pa.StructA
     try:
         return _sized_column(name, version, bodies)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
-        # A number is out of range. Reading each body separately shows which body has it.
+        # A number is out of range. Reading each body separately shows which body contains it.
         for body in bodies:
             try:
                 _sized_column(name, version, [body])
@@ -273,7 +273,7 @@ def _sized_column(name: str, version: int, bodies: Sequence[LoggedBody]) -> pa.S
     return columns.column(0)
 
 
-# For fewer bodies, columns take longer than objects.
+# For fewer bodies than this, columns take longer than objects.
 _FEWEST: Final = 4
 # The form of a uuid in base64url, without padding.
 _UUID: Final = "^[A-Za-z0-9_-]{22}$"
@@ -298,7 +298,7 @@ def body_rows(
 
 
 def _unread(name: str, texts: Sequence[bytes | None], error: str) -> LoggedBodyRows:
-    """Return the columns for bodies of a version that exists in no release."""
+    """Return the columns for bodies in a version that exists in no release."""
     count = len(texts)
     outcomes: dict[str, list[Any]] = {
         "body_version": [None] * count,
@@ -330,7 +330,7 @@ def _table_type(name: str) -> pa.StructType:
 @per_catalog
 @lru_cache(maxsize=4096)
 def _plans(name: str, version: int) -> tuple[_BodyPlan, ...]:
-    """Return the ways to read a version: with the newest names, or with those of a release."""
+    """Return the ways to read a version: with the newest names, or with a release's names."""
     message_class = message(name)
     try:
         schema = message_class.definition.schema(version)
@@ -495,7 +495,7 @@ def _tagged(wire_field: Field, column: pa.Array, kind: pa.DataType, nulls: Any) 
 
 
 def _defaulted(wire_field: Field, column: pa.Array, missing: pa.BooleanArray) -> pa.Array:
-    """Return a column that has the field's default in the rows where it is missing."""
+    """Return a column with the field's default in the rows where the field is missing."""
     if isinstance(wire_field.type, Schema | NullableStruct):
         raise _RefusedError
     if not isinstance(wire_field.type, ArrayType):

@@ -2,8 +2,8 @@
 
 ``{group_id=readers,topics=[{name=orders,partitions=[{…}]}],_tagged_fields={}}`` The fields are
 those of the version, in the order of the protocol. Strings are not quoted. If a string contains a
-character that separates fields, the text is ambiguous, and the body is dropped. The text does not
-contain bytes, so these are left out. Instead of records, the text contains their size.
+character that separates fields, the text is ambiguous and the body is dropped. The text does not
+contain bytes, so these are left out. In place of records, the text contains their size.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TRUTH: Final = {"true": True, "false": False}
 
 
 def body_of_text(text: str, name: str, version: int) -> bytes | None:
-    """Return the JSON of a body, or None if the text may be of another version or is too large.
+    """Return a body's JSON, or None if the text may be in another version or is too large.
 
     >>> body_of_text("{group_id=g,generation_id=1,member_id=m}", "HeartbeatRequest", 0)
     b'{"groupId":"g","generationId":1,"memberId":"m"}'
@@ -124,7 +124,7 @@ class _TextReader:
         return is_next
 
     def _name(self, schema: Schema, name: str) -> None:
-        """Return the name of a field: the current name, or an old name that no other field has."""
+        """Read a field's name: the current name, or an old name that no other field has."""
         matched = _ANY_NAME.match(self._text, self.at)
         if matched is None:
             raise _UnsureError

@@ -1,8 +1,8 @@
 """Convert lines of request logs to rows of all tables, as if their frames had been captured.
 
-A line contains a request and, usually, its response. A line lacks the sizes of frames and the bytes
-of records. Therefore ``size`` is null, and the table ``records`` remains empty. A broker forwards
-some requests of clients to the controller. Forwarded requests are rows of a separate table.
+A line contains a request and, usually, its response. It contains neither the sizes of frames nor
+the bytes of records, so ``size`` is null and the table ``records`` remains empty. A broker forwards
+some client requests to the controller. Forwarded requests are rows in a separate table.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ if TYPE_CHECKING:
 
 FORWARDED: Final = "forwarded_requests"
 HEADER_ONLY: Final = "header"
-"""The outcome for a line that has only the header."""
+"""The outcome for a line that contains only the header."""
 
 _REQUEST, _RESPONSE = "request", "response"
 _NO_API: Final = "no Kafka release in the catalog has this api key"
-# The low bits of a ``frame_index`` are the line's offset in its file. The other bits are the file's
+# The low bits of a ``frame_index`` are the line's offset in its file; the other bits are the file's
 # number.
 _OFFSET_BITS: Final = 40
-# The response to an unsupported version of ApiVersions is always of version 0, with the error
-# UNSUPPORTED_VERSION (KIP-511).
+# The response to an unsupported version of ApiVersions is always in version 0 and contains the
+# error UNSUPPORTED_VERSION (KIP-511).
 _FALLBACK: Final = b'{"errorCode":35,'
 _TEXT_FALLBACK: Final = b"{error_code=35,"
 
@@ -69,7 +69,7 @@ LOGGED: Final = pa.schema(
 )
 """The facts about connections in lines: one or more rows for each connection.
 
-``first_at`` and ``last_at`` are the numbers of the first and of the last of these lines.
+``first_at`` and ``last_at`` are the numbers of the first and the last of these lines.
 """
 AFTER_ALL: Final = 1 << 62
 """The line number of a refused request in `LOGGED`, after all other lines of its connection."""
@@ -77,7 +77,7 @@ AFTER_ALL: Final = 1 << 62
 
 @dataclass(slots=True)
 class RequestLogCounts:
-    """The numbers of lines of each kind.
+    """The number of lines of each kind.
 
     ``listeners`` counts requests by listener and security protocol.
     """
@@ -130,12 +130,12 @@ NO_IDS: Final = LoggedIds()
 
 
 class RequestLogRows:
-    """Build the rows of lines, batch after batch.
+    """Build the rows for lines, batch by batch.
 
-    A client may send its ids once on a connection (KIP-1313). If a line has no client id, it gets
-    the first client id in earlier lines of the same connection, as in a capture. If a line has no
-    client instance id, it gets the first instance id in any line of the same connection. The client
-    id and the client instance id come from ``ids``.
+    A client may send its ids only once on a connection (KIP-1313). A line without a client id is
+    assigned the first client id in earlier lines of the same connection, as in a capture. A line
+    without a client instance id is assigned the first instance id in any line of the same
+    connection. Both ids come from ``ids``.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class RequestLogRows:
         self.counts = RequestLogCounts()
 
     def of(self, lines: Sequence[FileItem]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the rows of some lines by table. Rows of `LOGGED` have "" as their table."""
+        """Yield the rows of some lines, by table. The table of `LOGGED` rows is ""."""
         own: list[FileItem] = []
         forwarded: list[FileItem] = []
         refused: list[FileItem] = []
@@ -211,7 +211,7 @@ class JsonBody(NamedTuple):
 
 
 def logged_body(item: LoggedRequest, name: str | None, *, is_request: bool) -> JsonBody | None:
-    """Return the body of a request or of its response, or None if the line has no such body.
+    """Return the body of a request or of its response, or None if the line contains no such body.
 
     ``name`` is the name of the request, as `name_of` returns it.
     """
@@ -447,7 +447,7 @@ def _message_rows(
 def _body_outcomes(bodies: Sequence[tuple[Array, dict[str, pa.Array]]]) -> pa.RecordBatch:
     """Return the results for bodies.
 
-    Each item contains the rows of some bodies, and their columns.
+    Each item contains the rows of some bodies and the bodies' columns.
     """
     batches = [
         _filled({"row": pa.array(rows, pa.int32()), **columns}, len(rows), BODY_OUTCOMES)
@@ -459,7 +459,7 @@ def _body_outcomes(bodies: Sequence[tuple[Array, dict[str, pa.Array]]]) -> pa.Re
 def _frame_rows(
     facts: dict[str, pa.Array], bodies: Sequence[tuple[Array, dict[str, pa.Array]]]
 ) -> pa.RecordBatch:
-    """Return the rows of the table of frames, from the columns of `PAIRED` that lines provide."""
+    """Return the rows of the table of frames, given the columns of `PAIRED` that lines provide."""
     count = len(facts["time"])
     no_api = facts["message"].is_null()
     columns = {
@@ -472,7 +472,7 @@ def _frame_rows(
 
 
 def _filled(columns: dict[str, pa.Array], count: int, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch of ``schema``. Columns that are missing become null."""
+    """Return a batch with ``schema``. Missing columns become null."""
     arrays = [
         columns[column.name] if column.name in columns else pa.nulls(count, column.type)
         for column in schema

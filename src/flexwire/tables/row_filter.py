@@ -1,6 +1,6 @@
 """Select rows by their tables and frames.
 
-If the header of a frame is enough to decide, rows that are not chosen are left out before they are
+If a frame's header is enough to decide, rows that are not selected are left out before they are
 decoded.
 """
 
@@ -45,13 +45,13 @@ class RowFilter:
     before_us: int | None = None
 
     def gives(self, table: str) -> bool:
-        """Return whether rows of a table are wanted: of `FRAMES`, `MESSAGES` or `RECORDS`."""
+        """Return whether rows of a table (`FRAMES`, `MESSAGES` or `RECORDS`) are wanted."""
         return self.table is None or self.table == table
 
     def reads(self, message: str) -> bool:
         """Return whether bodies of a message must be decoded.
 
-        The rows of frames contain the outcomes of their bodies.
+        Frame rows contain the outcomes of the frames' bodies.
         """
         return self.table != RECORDS or message in _CARRY_RECORDS
 
@@ -73,7 +73,7 @@ class RowFilter:
         return paired.filter(masks[0])
 
     def records(self, rows: Rows) -> Rows:
-        """Return the rows of records that are wanted."""
+        """Return the record rows that are wanted."""
         if self.topics is None:
             return rows
         topics = pa.array(sorted(self.topics), pa.string())

@@ -1,4 +1,4 @@
-"""The places in messages where groups, topics, error codes, records and throttle times are."""
+"""The places of groups, topics, error codes, records and throttle times in messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = tuple(_ENTITIES.values())
 @per_catalog
 @cache
 def entity_paths(message: str) -> tuple[tuple[tuple[str, ...], str], ...]:
-    """Return the paths of columns with a name of one of `KINDS`, each with its kind.
+    """Return the paths of the columns that contain names of `KINDS`, each with its kind.
 
     >>> entity_paths("JoinGroupRequest")
     ((('group_id',), 'groups'),)
@@ -43,7 +43,7 @@ def entity_paths(message: str) -> tuple[tuple[tuple[str, ...], str], ...]:
 def fields_with_paths(
     fields: tuple[FieldSpec, ...], structs: dict[str, tuple[FieldSpec, ...]], above: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], FieldSpec]]:
-    """Yield the fields, including fields of structures, with the path of columns to each."""
+    """Yield the fields, including fields inside structures, each with its column path."""
     for field in fields:
         path = (*above, field.attribute)
         yield path, field
@@ -74,9 +74,9 @@ class RecordsField:
         return self.topics, self.partitions, self.records
 
 
-# The messages that carry records of topics. A snapshot (FetchSnapshotResponse) is a part of a file
-# that may begin at any byte, so its "unaligned records" are not record batches. These records
-# remain only in the message's own table.
+# The messages that carry records of topics. A snapshot (FetchSnapshotResponse) is part of a file
+# and may begin at any byte, so its "unaligned records" are not record batches. They remain only in
+# the message's own table.
 RECORDS_FIELDS = (
     RecordsField(
         "ProduceRequest", "produce", "topic_data", "name", "topic_id", "partition_data", "index",
@@ -102,7 +102,7 @@ CARRYING_RESPONSES: Final = tuple(
 TOPIC_NAMES_MESSAGE = "MetadataResponse"
 
 KNOWN_TOPICS: Final = {uuid_text(METADATA_TOPIC_ID): METADATA_TOPIC}
-"""The names of topics that always have the same id, by the id as text. Metadata does not list these
+"""The names of topics whose id is always the same, by the id as text. Metadata does not list these
 topics.
 """
 
@@ -125,7 +125,7 @@ class ErrorPlace:
 @per_catalog
 @cache
 def error_places(message: str) -> tuple[ErrorPlace, ...]:
-    """Return the places of error codes in a response, in any version. Requests have none.
+    """Return the places of error codes in a response, in any version. Requests contain none.
 
     >>> [".".join(one.path) for one in error_places("MetadataResponse")]
     ['topics.error_code', 'topics.partitions.error_code', 'error_code']
@@ -153,13 +153,13 @@ def _nearest(path: Path, places: dict[Path, Path]) -> Path | None:
 
 
 THROTTLE: Final = "throttle_time_ms"
-"""The field of a response with the throttle time in milliseconds. Kafka always uses this name."""
+"""The response field with the throttle time in milliseconds. Kafka always uses this name."""
 
 
 @per_catalog
 @cache
 def throttled_messages() -> tuple[str, ...]:
-    """Return the names of the responses that have `THROTTLE` in some version.
+    """Return the names of the responses that contain `THROTTLE` in some version.
 
     >>> "FetchResponse" in throttled_messages(), "SaslHandshakeResponse" in throttled_messages()
     (True, False)

@@ -1,13 +1,13 @@
 """Count the tagged fields in a column of messages, by row.
 
-A known field counts if its value is not its default, because Kafka writes no defaults. The size of
-a known field on the wire is unknown. An unknown field always counts. The size of an unknown field
-counts too, unless the field is withheld.
+A known field counts if its value is not its default, because Kafka does not write defaults. The
+size of a known field on the wire is unknown. An unknown field always counts, and so does its size,
+unless the field is withheld.
 
-One pass over the columns of a batch is enough. Usually no row has a tagged field, or all rows have
-the same few tagged fields. A whole column is therefore compared with its default, and single rows
-are examined only if a value differs. Rows of several versions are processed together, each with its
-own schema.
+One pass over the columns of a batch is enough. Usually, either no row has a tagged field, or all
+rows have the same few tagged fields. A whole column is therefore compared with its default, and
+individual rows are examined only if a value differs. Rows of several versions are processed
+together, each with its own schema.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def differs(values: pa.Array, field: Field, message_class: type[Message]) -> pa.
 
 
 def _equals(values: pa.StructArray, schema: Schema, default: Any) -> pa.BooleanArray:
-    """Return whether each structure equals an object in the fields that the version has."""
+    """Return whether each structure equals an object in all fields of the version."""
     same = values.is_valid()
     for name, field in schema.by_attribute.items():
         if field.presence is Presence.ABSENT:
@@ -89,7 +89,7 @@ def _is(values: pa.Array, value: Any) -> pa.BooleanArray:
 
 
 _USE = TAGGED_FIELD_USES.value_type
-# A tag is an unsigned varint of 32 bits.
+# A tag is a 32-bit unsigned varint.
 _TAG_BITS = 32
 
 
@@ -106,7 +106,7 @@ def tagged_field_uses(
         version: message_class.definition.schema(version)
         for version, message_class in layouts.items()
     }
-    # In a message, either all structures have tag sections, or no structure has a tag section.
+    # In a message, either all structures have tag sections, or none has one.
     structures = {
         version: _TaggedStructures(schema, layouts[version], "")
         for version, schema in schemas.items()
@@ -118,7 +118,7 @@ def tagged_field_uses(
 
 
 class _TaggedStructures(NamedTuple):
-    """The structures in a column that are read with one version: their schema, class and path."""
+    """The structures in a column that are read in one version: their schema, class and path."""
 
     schema: Schema
     message_class: type[Message]
@@ -127,7 +127,7 @@ class _TaggedStructures(NamedTuple):
 
 @dataclass(frozen=True)
 class _Items:
-    """Adjacent values of a column. ``outer`` contains the lists around the values."""
+    """Adjacent values of a column. ``outer`` contains the lists that enclose the values."""
 
     values: pa.Array
     outer: _Items | None
@@ -171,7 +171,7 @@ class _ColumnWalk:
         self.uses: list[_TaggedRows] = []
 
     def structs(self, items: _Items, structures: dict[int, _TaggedStructures]) -> None:
-        """Count the tagged fields of structures, and of everything that they contain."""
+        """Count the tagged fields in structures and in everything that they contain."""
         if not len(items.values):
             return
         for number, name in enumerate(child.name for child in items.values.type):
@@ -250,7 +250,7 @@ class _ColumnWalk:
             self._add_unknown(path, fields.rows[of], tags[of], np.where(shown, lengths, -1)[of])
 
     def _add_unknown(self, path: str, rows: Words, tags: Words, sizes: Words) -> None:
-        """Count fields by row and tag, in the order of a row's fields. -1 is an unknown size."""
+        """Count fields by row and tag, in the order of a row's fields. A size of -1 is unknown."""
         _, first, which = np.unique(
             rows << _TAG_BITS | tags, return_index=True, return_inverse=True
         )
@@ -265,9 +265,9 @@ class _ColumnWalk:
         self.uses.append(_TaggedRows(rows[first], path, tags[first], None, times, total_shown))
 
     def _of_versions(self, values: Words, rows: Words, versions: Sequence[int]) -> Words:
-        """Return the values whose message has one of these versions.
+        """Return the values whose message is in one of these versions.
 
-        ``rows`` contains their rows.
+        ``rows`` contains the values' rows.
         """
         if len(versions) == self.count:
             return values

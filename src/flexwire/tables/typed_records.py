@@ -1,10 +1,10 @@
 """Decode records of internal topics in columns: their types, and the messages in them.
 
 A key or value begins with an int16, or with three varints if it is in a frame. These numbers are
-read for all rows together. Then the kernels decode all rows of a message, each row with its own
+read for all rows together. Then the kernels decode all rows of a message, each row in its own
 version. `flexwire.protocol.internal_topics` reads the remaining rows one by one: rows that the
-kernels refuse, layouts of older releases, and unknown or damaged rows. The same module also writes
-all error texts.
+kernels refuse, rows in layouts of older releases, and unknown or damaged rows. That module also
+writes all error messages.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     Words = np.ndarray[Any, Any]
 
 Records: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
-"""The names of records, or a mapping to the wanted fields of each. Without names, all fields are
-wanted.
+"""The names of records, or a mapping from each name to the wanted fields. If no fields are named,
+all fields are wanted.
 """
 
 HEAD_COLUMNS: Final = {
@@ -61,12 +61,12 @@ HEAD_COLUMNS: Final = {
 _INT16_SIZE: Final = 2
 _FRAME_SIZE: Final = 3
 _FRAME_VERSION: Final = 1
-# A varint below this number has one byte.
+# A varint below this number takes one byte.
 _LONGER: Final = 0x80
 
 
 class _RecordHeads(NamedTuple):
-    """The type and version at the beginning of each row, and which rows have them.
+    """The type and version at the beginning of each row, and which rows contain them.
 
     ``is_odd`` marks the rows whose type only the reference can find.
     """
@@ -93,11 +93,11 @@ def _is_of(message: str, layout: _RecordLayout) -> bool:
 class TypedRecords:
     """Decode the records of one topic, or only determine their types.
 
-    ``records`` contains the names of the records to decode. A name is "OffsetCommit" if a record
-    consists of a key and a value, or "TopicRecord" if it is one message. If fields of a record are
-    given, such as "key.group" or "value.members.client_id", the record has only their columns. The
-    whole record is decoded, and the other fields are dropped without copying. Raises
-    `ArgumentError` for a record that the topic lacks, or a field that the record lacks.
+    ``records`` contains the names of the records to decode, such as "OffsetCommit" for a record
+    that consists of a key and a value, or "TopicRecord" for a record that is one message. If fields
+    of a record are given, such as "key.group" or "value.members.client_id", the record has only
+    their columns. The whole record is decoded, and the other fields are dropped without copying.
+    Raises `ArgumentError` for a record that the topic lacks, or a field that the record lacks.
     """
 
     def __init__(self, topic: InternalTopic, records: Records) -> None:
@@ -135,7 +135,7 @@ class TypedRecords:
     def decode(
         self, keys: pa.BinaryArray, values: pa.BinaryArray, is_control: pa.BooleanArray | None
     ) -> list[pa.Array]:
-        """Return the columns of `schema`. For a control record, type and content are null."""
+        """Return the columns of `schema`. For a control record, the type and content are null."""
         keys, values = (
             column if column.type == pa.binary() else column.cast(pa.binary())
             for column in (keys, values)
@@ -187,7 +187,7 @@ class TypedRecords:
 
 
 def record_names(topic: InternalTopic) -> dict[str, tuple[str, ...]]:
-    """Return the names of a topic's records, each with the possible messages in its value.
+    """Return the names of a topic's records, each with the messages that its value may contain.
 
     >>> record_names(InternalTopic.SHARE_STATE)["ShareUpdate"]
     ('ShareUpdateValue',)
@@ -297,7 +297,7 @@ class _BatchDecoder:
         return [*heads.values(), *records]
 
     def _record(self, name: str) -> pa.StructArray:
-        """Decode the rows of a record. Rows that fail are left to the reference."""
+        """Decode the rows of a record. The reference handles rows that fail."""
         kind = self.typed._kinds[name]  # noqa: SLF001 - the attribute is defined in this file
         mine = self._where(lambda layout: layout.record == name)
         mine &= ~self.by_reference & ~self.control
@@ -353,7 +353,7 @@ class _BatchDecoder:
 
 
 class _ReferenceRows:
-    """The results of the reference decoder for rows, by row number."""
+    """The reference decoder's results for rows, by row number."""
 
     def __init__(self, typed: TypedRecords) -> None:
         self.typed = typed
@@ -412,7 +412,7 @@ class _ReferenceRows:
 
 
 def _of_messages(messages: Sequence[TypedMessage | None], kind: pa.StructType) -> pa.StructArray:
-    """Return messages of any layouts as a column of type ``kind``, in which None becomes null."""
+    """Return messages in any layouts as a column of type ``kind``, in which None becomes null."""
     groups: dict[tuple[str, int, str | None], list[int]] = {}
     for row, pair in enumerate(messages):
         if pair is not None:

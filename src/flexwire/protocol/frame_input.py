@@ -322,9 +322,7 @@ def _ended(frame: InputFrame, last: FirstPart) -> InputFrame:
     """Return the frame with the error at which reading of the header or body stopped."""
     error, here = last.explanation.error, len(frame.payload)
     if frame.announced is None:
-        reason = (
-            "the frame is cut off; without its length, the number of missing bytes is unknown"
-        )
+        reason = "the frame is cut off; without its length, the number of missing bytes is unknown"
     else:
         reason = (
             f"the frame is cut off: its first {PREFIX_LENGTH} bytes announce {frame.announced} "

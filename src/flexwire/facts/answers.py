@@ -1,4 +1,4 @@
-"""The facts of one answer: its first rows, and how to show them."""
+"""The facts about one answer: its first rows, and how to show them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Kind = Literal["text", "count", "id", "bytes", "us", "moment", "share", "flag", 
 class ShownColumn:
     """A column that the report shows: its name in the table, its heading, and its kind of values.
 
-    If ``kind`` is "text", a value may also be a list of texts. ``is_about`` marks the columns that
-    identify a row. A picture labels its bars with the values of these columns.
+    If ``kind`` is "text", a value may also be a list of strings. ``is_about`` marks the columns
+    that identify a row. A picture labels its bars with the values of these columns.
     """
 
     name: str
@@ -30,13 +30,13 @@ class ShownColumn:
 
 @dataclass(frozen=True, slots=True)
 class AnswerPicture:
-    """The picture of an answer, with bars of ``value`` for the first rows.
+    """An answer's picture, with bars that show ``value`` for the first rows.
 
-    ``parts`` are columns of one kind that add up to ``value``, if the bar is divided. ``over`` is
-    the name of a column with moments: the picture then shows ``value`` over time, summed over the
-    rows of each moment. ``across`` lists further columns: the picture then has one bar for
-    ``value`` and one for each of these columns, as sums over the shown rows, with the difference
-    from ``value``.
+    If the bars are divided, ``parts`` lists columns of one kind that add up to ``value``. ``over``
+    is the name of a column that contains moments: the picture then shows ``value`` over time,
+    summed over the rows of each moment. ``across`` lists further columns: the picture then contains
+    one bar for ``value`` and one for each of these columns, as sums over the shown rows, with the
+    difference from ``value``.
     """
 
     title: str
@@ -50,11 +50,11 @@ class AnswerPicture:
 class AnswerFacts:
     """An answer: its question, its meaning, its advice, and the first of its ``rows`` rows.
 
-    ``shown`` contains a value for each of ``columns``, the most important row first. The table and
-    the CSV with the same ``name`` contain all rows except ``left_out`` rows. If the picture is over
-    time, ``moments`` contains the values of the picture, from all rows: each moment with the values
-    of ``picture.parts`` or ``picture.value``. ``as_of`` is the moment of a state. It is empty if
-    the moment is the end of the logs.
+    ``shown`` contains rows with a value for each of ``columns``, the most important row first. The
+    table and the CSV with the same ``name`` contain all rows except ``left_out`` rows. If the
+    picture shows values over time, ``moments`` contains these values, computed from all rows: each
+    moment with the values of ``picture.parts`` or ``picture.value``. ``as_of`` is the moment to
+    which a state refers. It is empty if that moment is the end of the logs.
     """
 
     name: str
@@ -71,7 +71,7 @@ class AnswerFacts:
 
 
 def moment_notes(answers: Iterable[AnswerFacts]) -> tuple[str, ...]:
-    """Return notes with the moments to which answers about state refer, except the end of logs."""
+    """Return notes on the moments to which answers about state refer, except the end of logs."""
     moments = sorted({answer.as_of for answer in answers if answer.as_of})
     return tuple(
         f"The answers about internal topics show the state as of {moment}." for moment in moments

@@ -1,4 +1,4 @@
-"""The facts of an audit: which clients break on which release, and why."""
+"""The facts about an audit: which clients break on which release, and why."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class AuditFinding:
 
     ``evidence`` identifies the rule behind the verdict, ``reason`` explains the verdict with
     numbers, and ``offered`` is the range in the captured broker's ApiVersions response. A finding
-    without ``api_key`` is about the client as a whole. ``requests``, ``first_time_us`` and
-    ``last_time_us`` belong to the finding's version, or to the client if the finding has no
-    version. ``connections``, ``apis``, ``groups`` and ``topics`` belong to the client. Only some
-    groups and topics are listed, but the counts include all of them. ``team`` is the client's team
-    according to the labels.
+    without ``api_key`` concerns the client as a whole. ``requests``, ``first_time_us`` and
+    ``last_time_us`` refer to the finding's version, or to the client if the finding has no version.
+    ``connections``, ``apis``, ``groups`` and ``topics`` refer to the client. Only some groups and
+    topics are listed, but the counts include all of them. ``team`` is the client's team according
+    to the labels.
     """
 
     release: str
@@ -53,7 +53,7 @@ class NewestShare:
     """The share of requests and clients that use only the newest versions of a release.
 
     ``clients_at_newest`` counts the clients that send no older version. Requests that open a
-    connection (ApiVersions, SASL), and requests from brokers and controllers, are not counted.
+    connection (ApiVersions, SASL) and requests from brokers and controllers are not counted.
     """
 
     release: str
@@ -65,7 +65,7 @@ class NewestShare:
 
 @dataclass(frozen=True, slots=True)
 class PinningSetting:
-    """A setting that keeps a client at old versions."""
+    """A setting that restricts a client to old versions."""
 
     client: str
     setting: str
@@ -76,7 +76,7 @@ class PinningSetting:
 
 @dataclass(frozen=True, slots=True)
 class FirstRelease:
-    """The first release of a client library that works on Kafka 4, with the source.
+    """The first release of a client library that works with Kafka 4, and the source.
 
     ``works_from`` is empty if no first release is known. In this case, ``remark`` contains the
     advice.
@@ -142,7 +142,7 @@ class ClusterGate:
 
     ``evidence`` identifies the rule that led to the verdict, and ``reason`` explains the verdict
     with numbers. ``names`` contains the first affected topics, brokers or APIs, and ``count`` is
-    the number of all.
+    their total number.
     """
 
     release: str
@@ -161,9 +161,9 @@ class ClusterGate:
 class Audit:
     """The audit of one capture.
 
-    ``asked`` is true if the user chose the releases. ``brokers`` are the possible releases of the
-    captured brokers, judged by the versions that they offer. ``pins`` and ``libraries`` are filled
-    if a finding needs them. ``cluster`` holds the gates of the cluster itself.
+    ``asked`` is true if the user chose the releases. ``brokers`` lists the possible releases of the
+    captured brokers, based on the versions that they offer. ``pins`` and ``libraries`` are filled
+    in if a finding needs them. ``cluster`` contains the gates of the cluster itself.
     """
 
     releases: tuple[str, ...] = ()

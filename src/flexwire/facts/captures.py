@@ -17,7 +17,7 @@ _SHARES_SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class SampledCaptures:
-    """Capture files that contain a ``share`` of all connections, above 0, and their number.
+    """The number of capture files that contain a ``share``, above 0, of all connections.
 
     If ``only`` is not empty, the files contain only some frames of these connections: those of the
     APIs, client ids and topics in ``only``.
@@ -42,7 +42,7 @@ class SampledCaptures:
 
 
 def sampled_files(parts: Iterable[tuple[float, str]]) -> tuple[SampledCaptures, ...]:
-    """Return the files of each share and filter, the smallest share first, up to a limit."""
+    """Return the files for each share and filter, the smallest share first, up to a limit."""
     every = sorted(Counter(parts).items())
     return tuple(
         SampledCaptures(share, files, only) for (share, only), files in every[:_SHARES_SHOWN]
@@ -56,7 +56,7 @@ _ONLY: Final = "only_frames_of"
 def part_columns(sampled: Iterable[SampledCaptures]) -> dict[str, float | str]:
     """Return columns that show which part of the traffic some rows describe.
 
-    The columns are the smallest share of connections in any capture, and the kept frames. The
+    The columns contain the smallest share of connections in any capture, and the kept frames. The
     result is empty if all captures are complete.
 
     >>> part_columns([SampledCaptures(0.1, 2), SampledCaptures(0.5, 1)]), part_columns([])
@@ -72,7 +72,7 @@ def part_columns(sampled: Iterable[SampledCaptures]) -> dict[str, float | str]:
 
 
 def sampled_notes(sampled: Iterable[SampledCaptures]) -> tuple[str, ...]:
-    """Return notes for the user about captures that contain only a part of the traffic.
+    """Return notes for the user about captures that contain only part of the traffic.
 
     >>> sampled_notes([SampledCaptures(0.1, 2)])[0][:69]
     '2 captures contain only part of the traffic: 10 % of all connections.'
@@ -86,7 +86,7 @@ def sampled_notes(sampled: Iterable[SampledCaptures]) -> tuple[str, ...]:
 
 
 MOST_SHOWN: Final = 20
-"""The largest number of different sets of tags that are described separately."""
+"""The maximum number of different sets of tags that are described separately."""
 _MOST_NAMED: Final = 3
 
 
@@ -116,8 +116,8 @@ class AddedTags:
 
     ``captures`` contains the most frequent sets of tags. The captures contain the requests as
     clients sent them, without these tags. If traffic was captured behind such a tap, its requests
-    contain the tags, as if clients had sent them. If a capture does not list added tags, its tap
-    may be too old to record them.
+    contain the tags as if clients had sent them. If a capture does not list added tags, its tap may
+    be too old to record them.
     """
 
     captures: tuple[StampedCaptures, ...] = ()

@@ -2,9 +2,9 @@
 
 Attribute names include the unit: ``…_us`` is a whole number of microseconds, ``…_ms`` a
 floating-point number of milliseconds. A moment is counted from the epoch, in UTC. The bytes of a
-frame include the 4 bytes of its length. An unknown value is None, never an empty string or -1. An
+frame include its 4-byte length. An unknown value is None, never an empty string or -1. An
 incomplete list contains only the first entries, but its count includes all entries. The order of a
-list has no meaning, because the report sorts what it shows.
+list is not significant, because the report sorts what it shows.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """The numbers of all logs that were read. The answers describe everything else in the logs.
+    """The numbers for all logs that were read. The answers describe everything else in the logs.
 
     ``damaged`` counts runs of bytes that are not a batch or cannot be read. In ``beyond_bounds`` of
-    these runs, a batch exceeds a limit when it is decompressed. ``left_out`` are directories of
-    partitions that were not read, because another directory has a longer log. Both lists may be
-    incomplete, but the counts include all entries. Times are timestamps of records, or None.
+    these runs, a batch exceeds a limit when it is decompressed. ``left_out`` lists directories of
+    partitions that were not read, because another directory contains a longer log. Both lists may
+    be incomplete, but the counts include all entries. Times are timestamps of records, or None.
 
     If tables are extended, a log is read from the offset after the last one in the tables, up to
-    its last complete batch. ``known_partitions`` have nothing new. ``waiting_bytes`` is the number
-    of bytes after the last complete batches. ``gone_partitions`` begin after the next offset to
-    read, because records were deleted. ``behind`` partitions end before this offset: an older copy,
-    or a recreated topic. ``behind`` may be incomplete, but ``behind_count`` is exact.
+    its last complete batch. ``known_partitions`` contain nothing new. ``waiting_bytes`` is the
+    number of bytes after the last complete batches. ``gone_partitions`` begin after the next offset
+    to read, because records were deleted. ``behind`` lists partitions that end before this offset:
+    an older copy, or a recreated topic. It may be incomplete, but ``behind_count`` is exact.
     """
 
     topics: int
@@ -73,7 +73,7 @@ class LogFacts:
 
 @dataclass(frozen=True, slots=True)
 class ListenerFacts:
-    """A listener of a broker, and the numbers of its requests and of fetches by replicas.
+    """A broker's listener, and the numbers of its requests and of replica fetches.
 
     ``name`` and ``security_protocol`` are None if the lines were cut off before these values.
     """
@@ -86,16 +86,16 @@ class ListenerFacts:
 
 @dataclass(frozen=True, slots=True)
 class RequestLogFacts:
-    """The numbers of all request logs that were read. The other facts describe their content.
+    """The numbers for all request logs that were read. The other facts describe their content.
 
     ``requests`` counts the requests that clients and brokers sent themselves. ``forwarded`` counts
     the requests that brokers forwarded to the controller for clients. ``refused`` counts the
     requests that a broker could not read. ``cut`` counts lines in which only the request's header
-    is known. ``text`` counts lines of Kafka 2.7 and earlier, which may not show the content of the
-    request. ``left_out_fields`` are mandatory fields that brokers left out of bodies.
-    ``only_deprecated`` is true if every line has a deprecated version. At the level INFO, brokers
-    log only such lines. ``listeners`` may be incomplete, but ``listener_count`` includes all
-    listeners. ``requests_beyond`` counts the requests to listeners that are not listed.
+    is known. ``text`` counts lines written by Kafka 2.7 and earlier, which may not show the content
+    of the request. ``left_out_fields`` counts mandatory fields that brokers left out of bodies.
+    ``only_deprecated`` is true if every line contains a deprecated version; at the level INFO,
+    brokers log only such lines. ``listeners`` may be incomplete, but ``listener_count`` includes
+    all listeners. ``requests_beyond`` counts the requests to listeners that are not listed.
     """
 
     files: int
@@ -122,7 +122,7 @@ class RequestLogFacts:
 
 @dataclass(frozen=True, slots=True)
 class TlsReason:
-    """A reason why connections were not completely decrypted, and their number."""
+    """A reason why connections were not completely decrypted, and the number of connections."""
 
     reason: str
     connections: int
@@ -132,12 +132,12 @@ class TlsReason:
 class TlsFacts:
     """The TLS connections of all captures, by outcome.
 
-    ``opened`` connections were decrypted completely, ``partly`` up to some record, and ``unopened``
-    not at all. Tables show the last kind as it was captured. The rarest reasons are left out if
-    there are too many, so ``partly_opened`` and ``not_opened`` contain the full counts.
-    ``lost_bytes`` is the number of bytes that are missing from the captures. ``unread_bytes`` is
-    the number of TLS bytes after the last decrypted record. ``sources`` may be incomplete, but
-    ``source_files`` includes all files.
+    ``opened`` connections were decrypted completely, ``partly`` connections up to some record, and
+    ``unopened`` connections not at all. Tables show the last kind as captured. The rarest reasons
+    are left out if there are too many, so ``partly_opened`` and ``not_opened`` contain the full
+    counts. ``lost_bytes`` is the number of bytes that are missing from the captures.
+    ``unread_bytes`` is the number of TLS bytes after the last decrypted record. ``sources`` may be
+    incomplete, but ``source_files`` includes all files.
     """
 
     opened: int
@@ -154,15 +154,15 @@ class TlsFacts:
 
 
 SOURCES_SHOWN = 1000
-"""The largest number of capture files that the facts list. The table of packets lists all files."""
+"""The maximum number of capture files that the facts list. The table of packets lists all files."""
 
 # The audit's verdict on a version for any release, or "read" if the audit found nothing.
 Verdict = AuditVerdict | Literal["read"]
 Direction = Literal["request", "response"]
 Side = Literal["produce", "fetch"]
 
-# Four buckets per factor of ten, from 10 microseconds to 100 seconds. These buckets are fine enough
-# to show which Fetch waited, and coarse enough to draw.
+# Four buckets per factor of ten, from 10 microseconds to 100 seconds. They are fine enough to show
+# which Fetch waited and coarse enough to draw.
 LATENCY_EDGES_MS: tuple[float, ...] = tuple(10 ** (step / 4) for step in range(-8, 21))
 
 
@@ -178,7 +178,7 @@ class CaptureFileFacts:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableFile:
-    """A file that was left out, because it could not be opened or is not a capture."""
+    """A file that was left out because it could not be opened or is not a capture."""
 
     source: str
     reason: str
@@ -186,15 +186,15 @@ class UnreadableFile:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The numbers of Kafka traffic. `ConnectionFacts` contains the numbers of other traffic.
+    """The numbers for Kafka traffic. `ConnectionFacts` contains the numbers for other traffic.
 
     ``clients`` counts different `Client` keys, and ``brokers`` counts different addresses that sent
     responses. ``bytes`` is the size of all frames. An *unanswered request* expects a response that
-    the capture lacks. An *unpaired response* answers a request that the capture lacks.
-    ``lenient_frames`` decoded only leniently (see `LenientUse`), and are not among the
-    ``decode_failures``. ``skipped_packets`` counts packets that were not TCP or could not be read.
-    ``batches_beyond_bounds`` are record batches that exceed a limit when they are decompressed;
-    they are also among the ``decode_failures``.
+    is not in the capture. An *unpaired response* answers a request that is not in the capture.
+    ``lenient_frames`` counts frames that decoded only leniently (see `LenientUse`); they are not
+    among the ``decode_failures``. ``skipped_packets`` counts packets that were not TCP or could not
+    be read. ``batches_beyond_bounds`` counts record batches that exceed a limit when they are
+    decompressed; they are also among the ``decode_failures``.
     """
 
     first_time_us: int | None = None
@@ -216,7 +216,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class TimelineBucket:
-    """The traffic in one slice of time, which begins at ``time_us``."""
+    """The traffic in one time slice, which begins at ``time_us``."""
 
     time_us: int
     request_bytes: int
@@ -235,9 +235,9 @@ class Timeline:
 def rebinned(
     parts: Mapping[int, Sequence[float]], step: int, most: int
 ) -> tuple[int, dict[int, list[float]]]:
-    """Return the width of at most ``most`` slices of time, and their sums by start, in order.
+    """Return the width of at most ``most`` time slices, and their sums by start, in order.
 
-    ``parts`` are the sums of slices of ``step``, by their start.
+    ``parts`` contains the sums of slices of width ``step``, by their start.
 
     >>> rebinned({10: [1], 20: [2], 30: [4]}, 10, 2)
     (20, {10: [3], 30: [4]})
@@ -287,7 +287,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class ApiFacts:
-    """The facts about one API. ``name`` is None if the catalog lacks the api key.
+    """The facts about one API. ``name`` is None if the api key is not in the catalog.
 
     ``failures`` counts the requests and responses whose body did not decode. ``versions`` contains
     the captured API versions. ``latency`` is None if no request was paired with its response.
@@ -320,10 +320,10 @@ class ClientFacts:
 
 @dataclass(frozen=True, slots=True)
 class VersionUse:
-    """The number of ``requests`` in one version of one API that one client sent.
+    """The number of ``requests`` that one client sent in one version of one API.
 
     ``verdict`` is the audit's most serious verdict, with the last release that accepts the version
-    and the first release that does not. ``verdict`` is "read" if the audit has no objection.
+    and the first release that does not. ``verdict`` is "read" if the audit found nothing.
     """
 
     client: Client
@@ -350,7 +350,7 @@ class CompressionUse:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """The records of one topic in one direction: written with Produce, or read with Fetch.
+    """One topic's records in one direction: written with Produce, or read with Fetch.
 
     A record that was read twice counts twice. ``magic`` contains the versions of the captured
     record batches. Offsets are None if the producer does not know them yet. If ``is_id`` is true,
@@ -376,11 +376,11 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class RecordHeaderFacts:
-    """A record header key, over all topics that use it.
+    """A record header key, across all topics that use it.
 
     ``topics`` may be incomplete, but ``topic_count`` includes all topics. Lengths are in bytes, or
     None if every value is null. ``distinct_values`` may be an estimate. ``utf8_share`` is the share
-    of values, from 0 to 1, that are UTF-8.
+    of values, from 0 to 1, that are valid UTF-8.
     """
 
     key: str
@@ -398,7 +398,7 @@ class RecordHeaderFacts:
 
 @dataclass(frozen=True, slots=True)
 class TaggedFieldUse:
-    """A tagged field that was sent. ``name`` is None if the spec has no field with this tag.
+    """A tagged field that was sent. ``name`` is None if the spec contains no field with this tag.
 
     ``path`` is the path of the structure that contains the field ("" for the message itself).
     ``bytes`` is the sum of the field's sizes, or None if they were not measured.
@@ -415,11 +415,11 @@ class TaggedFieldUse:
 
 @dataclass(frozen=True, slots=True)
 class DecodeFailure:
-    """A frame that did not decode: its position, the reason, and its first bytes in hexadecimal.
+    """A frame that could not be decoded: its position, the reason, and its first bytes in hex.
 
     ``size`` is the size of the complete frame. ``message`` is None if the request header could not
-    be read, or if the request of the response is unknown. ``sample_hex`` is "withheld" if the bytes
-    may be credentials.
+    be read, or if a response's request is unknown. ``sample_hex`` is "withheld" if the bytes may be
+    credentials.
     """
 
     time_us: int
@@ -434,7 +434,7 @@ class DecodeFailure:
 
 @dataclass(frozen=True, slots=True)
 class FailureCount:
-    """The number of frames that failed to decode for the same reason, whatever its numbers."""
+    """The number of frames that failed to decode for the same reason, regardless of its numbers."""
 
     reason: str
     count: int
@@ -442,10 +442,10 @@ class FailureCount:
 
 @dataclass(frozen=True, slots=True)
 class LenientUse:
-    """Frames that do not fit their message's spec, but that Kafka's Java code can read.
+    """Frames that do not match their message's spec but that Kafka's Java code can read.
 
-    All these frames have the same message, version, client and ``reason``. The frames show a
-    property of their writer: a request's client, or a response's broker.
+    All these frames share the same message, version, client and ``reason``. They show a property of
+    their writer: a request's client, or a response's broker.
     """
 
     client: Client
@@ -460,8 +460,8 @@ class OtherConnection:
     """A connection that does not use Kafka's protocol.
 
     ``evidence`` is the reason for this conclusion. ``looks_like`` is the name of another protocol
-    ("TLS"), or None if no other protocol was recognized. ``request_bytes`` is the number of bytes
-    from the end that is assumed to be the client.
+    (such as "TLS"), or None if no other protocol was recognized. ``request_bytes`` is the number of
+    bytes from the end that is assumed to be the client.
     """
 
     client: str
@@ -475,14 +475,14 @@ class OtherConnection:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionFacts:
-    """How Kafka connections were recognized, and the numbers of the other connections.
+    """How Kafka connections were recognized, and the numbers for the other connections.
 
-    ``given`` are the endpoints that the user specified as brokers ("port 9092"). If the user
+    ``given`` lists the endpoints that the user specified as brokers ("port 9092"). If the user
     specified no broker, the content of each connection determined whether it is Kafka.
     ``not_kafka`` connections carried ``not_kafka_frames`` and ``not_kafka_bytes``. ``others`` lists
-    the largest of these by bytes. On ``silent`` connections no bytes were sent. On ``unread`` Kafka
-    connections no frame can be read. On ``nameless`` Kafka connections no request has a client id,
-    and the connection's beginning, where a client may send the id once (KIP-1313), is missing.
+    the largest of these by bytes. On ``silent`` connections, no bytes were sent. On ``unread``
+    Kafka connections, no frame can be read. On ``nameless`` Kafka connections, no request contains
+    a client id, and the beginning, where a client may send the id once (KIP-1313), is missing.
     """
 
     given: tuple[str, ...] = ()
@@ -499,15 +499,15 @@ class ConnectionFacts:
 class Facts:
     """The facts about one capture.
 
-    ``releases`` are the releases in the catalog up to ``newest_release``, oldest first.
+    ``releases`` lists the releases in the catalog up to ``newest_release``, oldest first.
     ``failures`` may be a sample of ``totals.decode_failures``, but ``failure_counts`` covers all of
     them. ``lenient_uses`` describes the most frequent ``totals.lenient_frames``.
-    ``withheld_credentials`` counts the frames whose body was kept out of tables and report.
+    ``withheld_credentials`` counts the frames whose body was kept out of the tables and the report.
     ``sources`` and ``unreadable`` may be incomplete, but ``source_files`` and ``unreadable_files``
     include all files. ``left_out`` counts, by field, the entries that `flexwire.report.limits` left
     out. ``logs`` is None without log segments. ``request_logs`` is None without request logs, which
     lack sizes. ``tls`` is None without key logs. ``sampled`` is empty if the captures contain all
-    connections. Otherwise every number describes only a part of the traffic. ``added_tags``
+    connections; otherwise, every number describes only part of the traffic. ``added_tags``
     describes the taps that added tags. ``rehearsal`` is None if no tap rehearsed a release.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
@@ -550,7 +550,7 @@ class Facts:
 
     @property
     def has_traffic(self) -> bool:
-        """True if the analysis read traffic. Otherwise the facts about traffic mean nothing."""
+        """True if the analysis read traffic. Otherwise, the facts about traffic are meaningless."""
         return self.logs is None or self.source_files > 0
 
     def to_json(self) -> dict[str, Any]:
@@ -577,7 +577,7 @@ def marked(uses: Iterable[VersionUse], audit: Audit) -> tuple[VersionUse, ...]:
             apart.add(client)
         if finding.version is not None:
             gravest[client, finding.api_key, finding.version] = finding
-            # Without a software name, the audit used the name from the client's other connections.
+            # Without a software name, the audit used the one from the client's other connections.
             gravest.setdefault(
                 (Client(client.client_id), finding.api_key, finding.version), finding
             )

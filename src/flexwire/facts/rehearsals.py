@@ -1,4 +1,4 @@
-"""The facts of rehearsals: the clients that a tap refused, and those that work again."""
+"""The facts about rehearsals: the clients that a tap refused, and those that work again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from flexwire.facts.units import count, plural
 
 MOST_REFUSED: Final = 200
-"""The largest number of refused clients that the facts list."""
+"""The maximum number of refused clients that the facts list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +18,9 @@ class RefusedClient:
     ``requests`` contains some of the refused requests, such as "Produce v2". ``times`` is the
     number of refusals, and the two moments are those of the first and the last refusal.
     ``works_time_us`` is the time when a request of the same API was first answered afterwards, and
-    ``works_with`` is that request. ``works_time_us`` and ``works_with`` are None if the capture
-    does not contain such a request. ``returned`` is true if the client sent anything afterwards. A
-    ``client_id`` has at most 200 characters.
+    ``works_with`` is that request. Both are None if the capture contains no such request.
+    ``returned`` is true if the client sent anything afterwards. A ``client_id`` has at most 200
+    characters.
     """
 
     release: str
@@ -41,9 +41,9 @@ class RehearsalFacts:
 
     Versions were removed from ``narrowed`` responses. For ``sent_on`` of these, the request was
     forwarded in another version. ``unsupported`` requests were answered with error 35, and
-    ``closed`` requests ended their connection. ``refused`` contains the clients of these requests,
-    starting with the most refusals. ``refused`` may be incomplete, but ``refused_count`` includes
-    all clients. If a file has very many clients, the file lists only some of them, and ``beyond``
+    ``closed`` requests ended their connection. ``refused`` contains the clients that sent these
+    requests, starting with the most refusals. It may be incomplete, but ``refused_count`` includes
+    all clients. If a file has very many clients, it lists only some of them, and ``beyond``
     counts the requests of the others.
     """
 
@@ -76,14 +76,14 @@ class RehearsalFacts:
 
     @property
     def outcomes(self) -> tuple[int, int, int]:
-        """The numbers of ``refused`` clients that work again, came back, or were not seen again."""
+        """How many ``refused`` clients work again, came back, or were not seen again."""
         works = sum(client.works_time_us is not None for client in self.refused)
         returned = sum(client.returned for client in self.refused) - works
         return works, returned, len(self.refused) - works - returned
 
     @property
     def outcome_sentence(self) -> str:
-        """The numbers of clients that came back, in a sentence.
+        """How many clients came back, in a sentence.
 
         >>> gone = RefusedClient("4.4.0", "10.0.0.7", "a", ("Produce v2",), 1, 0, 0)
         >>> print(RehearsalFacts(("4.4.0",), 1, refused=(gone,), refused_count=1).outcome_sentence)

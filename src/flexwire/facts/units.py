@@ -1,6 +1,6 @@
 """Numbers and foreign text, formatted for people.
 
-The tooltip of the number contains the exact value.
+A number's tooltip contains the exact value.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from flexwire.printable import printable
 
 ELLIPSIS = "\u2026"
 DASH = "\u2013"
-# Any legitimate name is shorter than this. A client id can have 32767 bytes, and a record header
-# key can have more.
+# Any legitimate name is shorter than this. A client id can take 32767 bytes, and a record header
+# key can take more.
 TEXT_LIMIT = 120
 # The longest text in the facts, including hex samples of 512 bytes.
 FACT_LIMIT = 1024
@@ -29,19 +29,19 @@ def shorten(text: str, limit: int = TEXT_LIMIT) -> str:
     >>> shorten("a" * 5, 3), shorten("a" * 50, 3)
     ('aaaaa', 'aaa… (+47 characters)')
     """
-    # Cutting a shorter text would save no space, because the remark takes as much space.
+    # Cutting a shorter text would save nothing, because the remark takes as much space.
     if len(text) <= limit + 18:
         return text
     return f"{text[:limit]}{ELLIPSIS} (+{count(len(text) - limit)} characters)"
 
 
 def safe(value: Any, limit: int = FACT_LIMIT) -> Any:
-    """Return facts in JSON form, with every string made `printable` and of limited length."""
+    """Return facts in JSON form, with every string made `printable` and limited in length."""
     copy: dict[str, str] = {}
 
     def each(value: Any) -> Any:
         if isinstance(value, str):
-            # The same names occur many times, so the results are cached.
+            # The same names occur many times, so results are cached.
             if value not in copy:
                 copy[value] = shorten(printable(shorten(value, limit)), 2 * limit)
             return copy[value]
@@ -60,7 +60,7 @@ def count(number: float) -> str:
 
 
 def share_text(share: float) -> str:
-    """Return a share in percent: 0.1 becomes "10 %", and one millionth "0.0001 %"."""
+    """Return a share as a percentage: 0.1 becomes "10 %", and one millionth "0.0001 %"."""
     return f"{share * 100:.6g} %"
 
 
@@ -74,7 +74,7 @@ def plural(number: int, singular: str, many: str = "") -> str:
 
 
 def human_bytes(number: float) -> str:
-    """Return bytes with three significant digits, in powers of 1000.
+    """Return a number of bytes with three significant digits, in powers of 1000.
 
     >>> human_bytes(999), human_bytes(1500), human_bytes(999_999)
     ('999 B', '1.50 kB', '1.00 MB')
@@ -89,7 +89,7 @@ def human_bytes(number: float) -> str:
 
 
 def set_bytes(number: int) -> str:
-    """Return bytes as configurations write them: in powers of 1024 if the result is exact.
+    """Return a number of bytes as configurations write it: in powers of 1024 if this is exact.
 
     >>> set_bytes(16384), set_bytes(1 << 20), set_bytes(1000), set_bytes(1_000_000)
     ('16 KiB', '1 MiB', '1.00 kB', '1.00 MB')
@@ -128,7 +128,7 @@ def exact_ms(milliseconds: float) -> str:
 
 
 def span(microseconds: int) -> str:
-    """Return the duration of a capture as a string.
+    """Return a capture's duration as a string.
 
     >>> span(2_500_000), span(125_000_000), span(7_380_000_000)
     ('2.50 s', '2 min 5 s', '2 h 3 min')
@@ -165,7 +165,7 @@ def microseconds_of(moment: datetime) -> int:
 
 
 def moment(microseconds: int, *, exact: bool = False) -> str:
-    """Return a moment in UTC as a string. A moment outside the calendar is written as its number.
+    """Return a moment in UTC as a string. A moment outside the calendar is written as a number.
 
     >>> moment(1_700_000_000_123_456), moment(1_700_000_000_123_456, exact=True)
     ('2023-11-14 22:13:20', '2023-11-14T22:13:20.123456Z')

@@ -1,4 +1,4 @@
-"""All sums over the tables that the report needs, and the facts made from these sums."""
+"""All sums over tables that the report needs, and the facts that are built from these sums."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ class TableFacts:
 
 
 def first_sources(packets: Mapping[str, int]) -> dict[str, int]:
-    """Return the first capture files by name, as many as the facts list, with their packets."""
+    """Return as many capture files as the facts list, first by name, with their packets."""
     return {path: packets[path] for path in nsmallest(SOURCES_SHOWN, packets)}
 
 
-# The files are sorted, because the same captures must always result in the same facts.
+# The files are sorted because the same captures must always result in the same facts.
 _UNORDERED = (
     *("sources", "apis", "clients", "version_uses", "topics", "record_headers"),
     *("tagged_fields", "lenient_uses"),
@@ -107,7 +107,7 @@ def _ordered(items: tuple[_Fact, ...]) -> tuple[_Fact, ...]:
 
 
 _SLICES = 120
-# The slices of time that people are used to, from a millisecond to a day.
+# Time slices that people are used to, from a millisecond to a day.
 _WIDTHS_US = [
     step * unit
     for unit, steps in (
@@ -121,9 +121,9 @@ _WIDTHS_US = [
 
 
 def bucket_us(span_us: int) -> int:
-    """Return the width of a slice of the timeline for a capture that lasts ``span_us``.
+    """Return the width of a timeline slice for a capture that lasts ``span_us``.
 
-    A capture has about 120 slices. A capture of several months has one slice for each day.
+    A capture is divided into about 120 slices. A capture of several months has one slice per day.
 
     >>> bucket_us(0), bucket_us(3_600_000_000)
     (1000, 60000000)
@@ -133,12 +133,12 @@ def bucket_us(span_us: int) -> int:
 
 PACKETS: Final = "packets"
 """The path of the table of packets."""
-# Brokers forwarded these requests. The client's own requests are in other tables.
+# Brokers forwarded these requests. The clients' own requests are in other tables.
 _UNSUMMED: Final = {FORWARDED, *(table.place for table in GROWN_TABLES)}
 
 
 class AnalysisSums:
-    """The sums over the rows of one task, or of all tasks that were merged into it.
+    """The sums over the rows of one task and of all tasks merged into it.
 
     ``span_us`` is the time from the first to the last frame of the whole capture. With ``spills``,
     the sums of all tasks are merged here, and rows that do not fit into memory are written to disk.
@@ -153,7 +153,7 @@ class AnalysisSums:
         self._packets: dict[str, int] = {}
         self._skipped = 0
         self.audit = AuditSums(spills=spills)
-        """The sums from which the audit is made."""
+        """The sums on which the audit is based."""
 
     def add(self, table: str, rows: Rows) -> None:
         """Add rows of a table, in the order in which they are written."""

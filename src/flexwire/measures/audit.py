@@ -1,9 +1,9 @@
 """The evidence for an audit, summed over rows of tables while they are written, or later.
 
-The driver joins the facts about each connection by its name, part by part
+The driver joins the facts about each connection by the connection's name, part by part
 (`flexwire.measures.ownership`). The number of clients and versions, and the number of brokers and
 APIs, limit the size of the result. `flexwire.measures.audit_rows` limits how many clients are
-judged. Further clients are only counted. For clients with findings, the size also grows with the
+judged; further clients are only counted. For clients with findings, the size also grows with the
 names of their groups and topics.
 """
 
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 
 _REQUEST = "Request"
 MOST_BROKERS = 10_000
-"""The largest number of brokers whose offered versions are kept."""
+"""The maximum number of brokers whose offered versions are kept."""
 # Further brokers are counted exactly up to this number. Above it, the count is an estimate.
 _MOST_COUNTED = 10_000
 
@@ -88,12 +88,12 @@ class AuditSums:
 
     def __init__(self, *, spills: bool = False) -> None:
         self._rows = ConnectionRows(AUDITED, spills=spills)
-        # The versions that all responses offer, by broker and API: the highest of all lowest
-        # versions, and the lowest of all highest versions.
+        # The versions that all responses offer, by broker and API: from the highest of all lowest
+        # versions to the lowest of all highest versions.
         self._offers: _Ranges = {}
         self._others = DistinctCounter()
         self._cluster = ClusterSums()
-        # The clients to judge as soon as they are chosen, or None if all clients are judged.
+        # The clients to judge, once they have been chosen, or None if all clients are judged.
         self._chosen: ChosenClients | None = None
 
     def add(self, table: str, rows: pa.RecordBatch) -> None:
@@ -122,15 +122,15 @@ class AuditSums:
                 self._rows.add(STATED, row)
 
     def add_logged(self, rows: pa.RecordBatch) -> None:
-        """Add facts about connections from request logs, as rows of `LOGGED`."""
+        """Add facts about connections in request logs, as rows of `LOGGED`."""
         self._rows.add(OF_LOG, logged_rows(rows))
 
     def logged(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the table of connections that come from request logs."""
+        """Yield the rows for request logs in the table of connections."""
         return (logged_connections(rows[OF_LOG]) for rows in self._rows.parts())
 
     def ids_of_lines_without(self) -> Iterator[dict[str, LoggedIds]]:
-        """Yield the ids of connections in request logs that some of their lines lack."""
+        """Yield the connection ids that some of a connection's lines in request logs lack."""
         return (ids_of_lines_without(rows[OF_LOG]) for rows in self._rows.parts())
 
     def merge(self, other: AuditSums) -> None:
@@ -170,7 +170,7 @@ class AuditSums:
         for part in self._parts():
             part.add_clients(clients)
             for use in part.uses(self._offers):
-                # Uses that differ only in their broker count as one use.
+                # Uses that differ only in the broker count as one use.
                 alike = use._replace(requests=0, first_us=0, last_us=0)
                 uses[alike] = _united(uses.get(alike, use._replace(requests=0)), use)
         offers: Offers = {
@@ -226,7 +226,7 @@ def _touched(groups: Collection[str] = (), topics: Collection[str] = ()) -> Name
 
 
 class _ConnectionPart:
-    """All facts about some connections: those that are Kafka and have a known client."""
+    """All facts about some of the connections that are Kafka and have a known client."""
 
     def __init__(self, rows: dict[str, pa.RecordBatch], chosen: ChosenClients | None) -> None:
         logged = rows[OF_LOG]
@@ -237,7 +237,7 @@ class _ConnectionPart:
         self._stated, self._stated_at = self._of_part(rows[STATED])
         sent, _ = self._of_part(rows[SENT])
         self._sent, self._sent_at = self._of_part(attributed(sent, AUDITED[SENT]))
-        # This column marks one row of each connection. The row was sent by the client for which the
+        # This column marks one row of each connection: a row sent by the client for which the
         # connection counts.
         self._counts = np.zeros(len(self._sent), np.bool_)
         self._counts[owning(self._sent)] = True
@@ -248,12 +248,12 @@ class _ConnectionPart:
             self._keep(np.isin(self._hashes(), chosen.clients))
 
     def _hashes(self) -> Numbers:
-        """The hash of the client that sent each row of requests."""
+        """The hash of the client that sent each request row."""
         named = self._sent["client_id"], self._address, self._principal
         return hashes(named, len(self._sent))
 
     def _keep(self, is_kept: Numbers) -> None:
-        """Drop the rows of requests that are not kept."""
+        """Drop the request rows that are not kept."""
         mask = pa.array(is_kept)
         self._sent, self._sent_at = self._sent.filter(mask), self._sent_at[is_kept]
         self._counts = self._counts[is_kept]
@@ -261,7 +261,7 @@ class _ConnectionPart:
 
     @cached_property
     def _groups(self) -> tuple[list[Key], Numbers]:
-        """Return the clients, and which of them sends on which connection, in order."""
+        """Return the clients, and which of them sends on each connection, in order."""
         if not len(self._sent):
             return [], np.zeros((0, 2), np.int64)
         clients = RowGroups(
@@ -274,7 +274,7 @@ class _ConnectionPart:
         """Count what each client has sent. ``offers`` shows which brokers offer equal versions."""
         sent, brokers = self._sent, self._fact("broker").dictionary_encode()
         alike = [offers.get(broker, 0) for broker in brokers.dictionary.to_pylist()]
-        # A connection whose ends are unknown has no broker.
+        # A connection whose endpoints are unknown has no broker.
         codes = np.asarray(brokers.indices.fill_null(len(alike)))
         offered_alike = np.array([*alike, 0], np.int64)[codes]
         flags = self._fact("from_start"), self._fact("is_closed_by_broker")
@@ -377,7 +377,7 @@ class _ConnectionPart:
 
 _SENT_KEYS = AUDITED[SENT].keys
 _OF_A_USE = (*SOFTWARE, "api_key", "api_version")
-# The largest number of rows that become Python objects at the same time.
+# The maximum number of rows that become Python objects at the same time.
 _AT_ONCE = 10_000
 _USES = RowKind(
     pa.schema(

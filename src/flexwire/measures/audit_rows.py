@@ -1,9 +1,9 @@
-"""The rows from which an audit is made, and the selection of clients if there are too many.
+"""The rows on which an audit is based, and the selection of clients if there are too many.
 
 Clients choose their own names, and anybody can write a request log, so each line may name a new
-client. The evidence about a client takes a hundred times as much memory as choosing clients. All
-clients are therefore counted first, by hashes, and evidence is kept only for the chosen clients.
-Further clients are only counted.
+client. The evidence about a client takes a hundred times as much memory as is needed to choose
+clients. All clients are therefore first counted by hashes, and evidence is kept only for the chosen
+clients. Further clients are only counted.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 SENT, STATED, KAFKA, OF_LOG = "sent", "stated", "kafka", "of log"
 REPLICA, MECHANISM, CONFIGURATION, *_ = WHAT = ("replica", "mechanism", "configuration", *KINDS)
-"""The values of the column ``what`` of `STATED`: kinds of facts in a request about its client.
+"""The values of the column ``what`` in `STATED`: the kinds of facts that requests state about
+clients.
 
 The fact that a client is a replica has no name.
 """
@@ -79,9 +80,9 @@ AUDITED: Final = {
         LOGGED_SUMS,
     ),
 }
-"""The rows from which an audit is made: requests, the facts in them, and connections.
+"""The rows on which an audit is based: requests, the facts in them, and connections.
 
-Request logs describe each connection in several parts. `logged_connections` joins the parts.
+Request logs describe each connection in several parts, which `logged_connections` joins.
 """
 
 CONNECTIONS: Final = "connections"
@@ -96,7 +97,7 @@ LOGGED_TEXTS: Final = (
     *("client", "broker", "principal", "listener", "security_protocol", "closed_by"),
     *(name for name in CLIENT_COLUMNS if name not in _IDS),
 )
-"""The facts about a connection in a request log. The greatest text of each fact counts."""
+"""The facts about a connection in a request log. For each fact, the greatest text counts."""
 COLUMNS: Final = {
     FRAMES: (*AUDITED[SENT].keys.names, "direction", "time", "answered"),
     CONNECTIONS: (
@@ -109,16 +110,16 @@ EVIDENT: Final[dict[str, tuple[str, ...]]] = {
     REPLICAS_MESSAGE: ("replica_id", "replica_state"),
     **dict.fromkeys((OFFERS_MESSAGE, MECHANISMS_MESSAGE, DESCRIBED_MESSAGE, *CONFIGURING), ()),
 }
-"""The messages that contain facts other than names, and the body fields with these facts (empty for
-all fields).
+"""The messages that contain facts other than names, and the body fields that contain these facts
+(empty for all fields).
 """
 
 
 def by_analysis(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows in which names of connections are unique, even if several analyses share a table.
+    """Return rows in which connection names are unique, even if several analyses share a table.
 
-    In each analysis, connections are named after their ends, so names are repeated in other
-    analyses.
+    In each analysis, connections are named after their endpoints, so different analyses can use the
+    same names.
     """
     if ANALYSIS not in rows.schema.names:
         return rows
@@ -158,18 +159,18 @@ def kafka_rows(connections: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def logged_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the facts about connections from request logs, combining equal rows."""
+    """Return the facts about connections in request logs, combining equal rows."""
     kind = AUDITED[OF_LOG]
     return kind.united(rows.select(kind.schema.names))
 
 
 def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of the table of connections, made from the partial facts in request logs.
+    """Return rows of the table of connections, built from the partial facts in request logs.
 
-    A connection gets the first client id and the first client instance id in its lines, and the
-    greatest of each other text. If a broker has closed a connection, the server.log does not
-    contain the principal, but the request log does. Lines that were cut off before the name of
-    their connection share a row, which has no instance.
+    A connection is assigned the first client id and the first client instance id in its lines, and
+    the greatest of every other text. If a broker has closed a connection, the server.log does not
+    contain the principal, but the request log does. Lines that were cut off before the connection's
+    name share a row, which has no instance.
     """
     how = {"first_us": "min", "last_us": "max", "requests": "sum", "responses": "sum"}
     asked = [*((name, "max") for name in LOGGED_TEXTS), *((name, "first") for name in _IDS)]
@@ -205,7 +206,7 @@ def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _by_connection(rows: pa.RecordBatch) -> pa.TableGroupBy:
-    """Return facts from request logs by connection, those of the first lines first."""
+    """Return facts from request logs by connection, starting with those from the first lines."""
     ordered = pa.Table.from_batches([rows]).sort_by("first_at")
     has_id, never = ordered["client_id"].is_valid(), pa.scalar(None, pa.int64())
     client_at = pc.if_else(has_id, ordered["first_at"], never)
@@ -215,11 +216,11 @@ def _by_connection(rows: pa.RecordBatch) -> pa.TableGroupBy:
 
 
 def ids_of_lines_without(rows: pa.RecordBatch) -> dict[str, LoggedIds]:
-    """Return the ids of connections that are missing from some of their lines, from partial facts.
+    """Return the connection ids that are missing from some of a connection's lines.
 
-    These ids are in the table of connections. A line before the first client id of its
-    connection gets no client id. If a line was cut before the name of its connection, it belongs to
-    no connection.
+    They come from partial facts, and are in the table of connections. A line before the first
+    client id of its connection is assigned no client id. A line that was cut off before the
+    connection's name belongs to no connection.
     """
     only_null = pc.CountOptions(mode="only_null")
     grouped = _by_connection(rows).aggregate(
@@ -271,7 +272,7 @@ def named_rows(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def replica_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the fetches of replicas, from rows of the table of `REPLICAS_MESSAGE`."""
+    """Return the replica fetches, from rows of the table of `REPLICAS_MESSAGE`."""
     older, newer = (pc.struct_field(rows["body"], path) for path in _REPLICAS)
     is_replica = pc.fill_null(pc.greater_equal(pc.max_element_wise(older, newer), 0), False)
     return rows.filter(is_replica)
@@ -321,9 +322,9 @@ def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
     connections = coded(responses[CONNECTION])
     brokers = [ends_of(connection)[1] for connection in connections.values]
     numbers = {broker: number for number, broker in enumerate(dict.fromkeys(brokers))}
-    # Each response offers about sixty APIs, so its broker is looked up before these are counted.
+    # Each response offers about sixty APIs, so the broker is looked up before these are counted.
     of_response = np.array([numbers[broker] for broker in brokers])[connections.codes]
-    # A value is null if the broker has left it out of its request log.
+    # A value is null if the broker left it out of its request log.
     offers = pa.RecordBatch.from_arrays(
         [
             pc.list_parent_indices(each),
@@ -345,22 +346,22 @@ def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
 
 
 MOST_CLIENTS: Final = 50_000
-"""The largest number of clients that are judged."""
+"""The maximum number of clients that are judged."""
 MOST_USES: Final = 300_000
-"""The largest total number of version uses with different evidence, over all judged clients.
+"""The maximum total number of version uses with different evidence, over all judged clients.
 """
 MOST_USES_OF_ONE: Final = 20_000
-"""A client with more uses than this is not judged. An honest client has less than a hundredth of
-this number.
+"""A client with more uses than this is not judged. An honest client has fewer than a hundredth as
+many.
 """
 
-# Any odd number is suitable. This number combines the hashes of several columns.
+# This number combines the hashes of several columns. Any odd number is suitable.
 _FOLD: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(29)
 
 
 class ChosenClients(NamedTuple):
-    """The hashes of the judged clients in ascending order, and the numbers of omitted clients."""
+    """The hashes of the judged clients in ascending order, and the numbers for omitted clients."""
 
     clients: Numbers
     left_out: int
@@ -414,7 +415,7 @@ class Candidates:
 
 
 class _Counts:
-    """Sums of numbers by key, and another number for each key."""
+    """The sum of numbers for each key, and another number for each key."""
 
     def __init__(self) -> None:
         self.keys = np.zeros(0, np.uint64)

@@ -1,8 +1,8 @@
 """The facts about a cluster in messages: its features, and configurations that releases removed.
 
-`cluster_rows` makes rows from a message's table. Tasks add these rows up, and queries over finished
-tables use the same rows, so both results agree. `ClusterSums` adds rows up in limited memory:
-`SHOWN` names for each configuration that any release has removed
+`cluster_rows` builds rows from a message's table. Tasks add these rows up, and queries over
+finished tables use the same rows, so both results agree. `ClusterSums` adds rows up in limited
+memory: it keeps `SHOWN` names for each configuration that any release has removed
 (`configurations.removed_configurations`), and the features of a limited number of brokers.
 """
 
@@ -48,7 +48,7 @@ CLUSTER_ROWS: Final = pa.schema(
         # For `SETS`, the connection on which the request was sent.
         ("connection", _TEXT),
         ("kind", _TEXT),
-        # The configuration or feature. For `SETS`, the name has the form that
+        # The configuration or feature. For `SETS`, the name is in the form that
         # `evidence.configured_of` reads. The name is null if a broker has no feature.
         ("name", _TEXT),
         # The topic or broker to which the row belongs.
@@ -58,7 +58,7 @@ CLUSTER_ROWS: Final = pa.schema(
     ]
 )
 """Rows in which each fact occurs once."""
-# The enumerations come from Kafka's Java code, and no spec contains them. Deleting a removed
+# The enumerations come from Kafka's Java code; no spec contains them. Deleting a removed
 # configuration solves the problem, so a deletion does not count.
 _DELETE: Final = 1
 # The source of a value. A topic's value comes from the topic itself. A broker's value comes from
@@ -70,7 +70,7 @@ _MOST_COUNTED: Final = 10_000
 
 
 def cluster_rows(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the facts about a cluster in the rows of a message's table, each fact only once."""
+    """Return the facts about a cluster in the rows of a message's table, each only once."""
     if message == OFFERS_MESSAGE:
         tables = _features(rows)
     elif message == DESCRIBED_MESSAGE:
@@ -128,7 +128,7 @@ def _features(rows: pa.RecordBatch) -> list[pa.Table]:
 
 
 def _described(rows: pa.RecordBatch, kind: ConfiguredKind) -> Iterator[pa.Table]:
-    # The first version does not show who has set a configuration.
+    # The first version does not show who set a configuration.
     is_answered = pc.fill_null(pc.greater_equal(rows["body_version"], 1), fill_value=False)
     results = pc.list_flatten(pc.struct_field(rows["body"].filter(is_answered), "results"))
     is_whole = _is(pc.struct_field(results, "error_code"), 0)
@@ -190,7 +190,7 @@ def _gone_names(kind: ConfiguredKind) -> pa.Array:
 
 
 class _Names:
-    """The first names in alphabetical order, and the number of names (estimated above 10,000)."""
+    """The first names in alphabetical order, and the number of names, estimated above 10,000."""
 
     def __init__(self) -> None:
         self._first: list[str] = []
@@ -215,7 +215,7 @@ class ClusterSums:
     """Partial sums of `CLUSTER_ROWS`. Adding a row twice has no effect."""
 
     def __init__(self) -> None:
-        # For each broker: the highest epoch that it has sent, and its levels at that epoch.
+        # For each broker: the highest epoch that it sent, and its levels at that epoch.
         self._features: dict[str, tuple[int, dict[str, int]]] = {}
         self._configured: dict[tuple[ConfiguredKind, str], _Names] = {}
         self._described: dict[ConfiguredKind, _Names] = {}

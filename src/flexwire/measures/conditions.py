@@ -6,8 +6,8 @@ A frame has one outcome (docs/tables.md). There are three conditions for outcome
 - `READ`: the message was read, strictly or leniently. Shares of messages use this condition.
 - `UNBROKEN`: the message was read strictly. The sizes in other encodings use this condition.
 
-A tag in a header counts in every Kafka frame whose header was read, even if its body was not read.
-The version for such a tag is ``header_version``, which differs from the version of the body.
+A header tag counts in every Kafka frame whose header was read, even if the body was not read. The
+version for such a tag is ``header_version``, which differs from the version of the body.
 """
 
 from __future__ import annotations
@@ -58,4 +58,4 @@ READ: Final = FrameOutcomes((DECODED, LENIENT))
 UNBROKEN: Final = FrameOutcomes((DECODED,))
 
 CARRYING_APIS: Final = tuple(name.removesuffix("Response") for name in CARRYING_RESPONSES)
-"""The APIs with records in their responses. Before a broker responds, it may wait for records."""
+"""The APIs whose responses contain records. A broker may wait for records before it responds."""

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 
 SHOWN = 200
-"""The largest number of connections other than Kafka that the report lists. The table lists all of
-them.
+"""The maximum number of non-Kafka connections that the report lists. The table lists all of them.
 """
 
 _SHOWN_COLUMNS = (

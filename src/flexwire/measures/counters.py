@@ -1,4 +1,4 @@
-"""Counters in limited memory, for names, for occurrences of numbers, and for distinct values.
+"""Counters for names, occurrences of numbers, and distinct values, all in limited memory.
 
 The result does not depend on the order in which parts are merged. A limited number of names is kept
 (the first in alphabetical order), each cut to a limited length. All other names share one counter.
@@ -31,7 +31,7 @@ _DIGITS = 4
 
 
 def occurring(numbers: Numbers) -> tuple[Numbers, Numbers]:
-    """Return the different numbers in order, and how often each of them occurs."""
+    """Return the different numbers in order, and how often each occurs."""
     if len(numbers) and numbers.min() >= 0 and numbers.max() <= 4 * len(numbers):
         # This method is faster than sorting.
         counts = np.bincount(numbers)
@@ -42,7 +42,7 @@ def occurring(numbers: Numbers) -> tuple[Numbers, Numbers]:
 
 @dataclass(slots=True)
 class ValueCounts:
-    """The different ``values`` in order, and how often each of them occurs."""
+    """The different ``values`` in order, and how often each occurs."""
 
     values: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
     counts: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -54,8 +54,8 @@ class ValueCounts:
             np.concatenate([self.values, values.astype(np.int64)]),
             np.concatenate([self.counts, counts.astype(np.int64)]),
         )
-        # After one rounding, all later numbers are rounded too. The order of merging therefore does
-        # not matter.
+        # Once numbers have been rounded, all later numbers are also rounded, so the order of
+        # merging does not matter.
         self.is_rounded |= len(self.values) > MOST_DIFFERENT
         if self.is_rounded:
             self._unite(_rounded(self.values), self.counts)
@@ -72,7 +72,7 @@ class ValueCounts:
 
     @property
     def total(self) -> int:
-        """The number of all numbers that were counted."""
+        """The total number of numbers that were counted."""
         return int(self.counts.sum())
 
     def _unite(self, values: Numbers, counts: Numbers) -> None:
@@ -82,7 +82,7 @@ class ValueCounts:
 
 
 def _rounded(values: Numbers) -> Numbers:
-    """Return numbers with four significant digits. Shorter numbers do not change."""
+    """Return numbers rounded to four significant digits. Shorter numbers do not change."""
     sizes = np.abs(values)
     unit = np.ones(len(values), np.int64)
     while (is_longer := sizes // unit >= 10**_DIGITS).any():
@@ -190,9 +190,9 @@ def _is_text(value: bytes) -> bool:
 class DistinctCounter:
     """A count of distinct values, computed from their hashes.
 
-    Only the smallest hashes are kept. As long as all hashes are kept, the count is exact. Otherwise
-    the count is estimated from how close the kept hashes are to 0. The relative error is about one
-    divided by the square root of the number of kept hashes.
+    Only the smallest hashes are kept. As long as all hashes are kept, the count is exact.
+    Otherwise, it is estimated from how close the kept hashes are to 0. The relative error is about
+    1 divided by the square root of the number of kept hashes.
     """
 
     hashes: Numbers = field(default_factory=lambda: np.zeros(0, np.uint64))
@@ -217,7 +217,7 @@ class DistinctCounter:
         """Add the values of another counter."""
         for part in (self, other):
             if part.is_cut:
-                # A part does not know all hashes beyond the last one that it has kept.
+                # A part does not know all hashes beyond the last one that it kept.
                 most = min(most, len(part.hashes))
         self.hashes = _different(self.hashes, other.hashes)
         self.is_cut |= other.is_cut
@@ -243,7 +243,7 @@ class LengthCounts(ValueCounts):
     """A count for each length."""
 
     def add_all(self, lengths: Numbers) -> None:
-        """Add lengths. A length that is given several times counts several times."""
+        """Add lengths. A length that occurs several times counts several times."""
         if len(lengths):
             self.add(*occurring(lengths))
 

@@ -24,28 +24,28 @@ if TYPE_CHECKING:
     from flexwire.protocol.audit import NegotiationEvidence
     from flexwire.protocol.configurations import ConfiguredKind
 
-# The messages in which brokers offer versions, clients choose a mechanism, and replicas fetch.
+# The messages in which brokers offer versions, clients choose a mechanism and replicas fetch.
 OFFERS_MESSAGE: Final = "ApiVersionsResponse"
 MECHANISMS_MESSAGE: Final = "SaslHandshakeRequest"
 REPLICAS_MESSAGE: Final = "FetchRequest"
 SOFTWARE: Final = ("client_software_name", "client_software_version")
 PORT: Final = r":\d+$"
-"""Matches the part of an endpoint after its address. An IPv6 address is in brackets, because it
-contains colons.
+"""Matches the part of an endpoint after the address. IPv6 addresses are in brackets, because they
+contain colons.
 """
 SHOWN: Final = 20
-"""The largest number of a client's groups, and of its topics, whose names are kept. All of them are
-counted.
+"""The maximum number of a client's groups, and of its topics, whose names are kept. All groups and
+topics are counted.
 """
 
 Key = tuple[str | None, str | None, str | None]
 """The identity of a client: its client id, address and principal.
 
-Software is known only per connection, and is unknown for a client that never sends ApiVersions.
+Software is known only per connection and is unknown for a client that never sends ApiVersions.
 """
 Software = tuple[str | None, str | None]
 Offers = dict[str, dict[int, Versions]]
-"""For each broker and API, the versions that all ApiVersions responses of the broker offer."""
+"""For each broker and API, the versions that all of the broker's ApiVersions responses offer."""
 
 
 class SeenUse(NamedTuple):
@@ -81,7 +81,7 @@ class SeenUse(NamedTuple):
 
     @property
     def software(self) -> Software:
-        """The software name that the client has sent on these connections."""
+        """The software that the client named on these connections."""
         return self.client_software_name, self.client_software_version
 
 
@@ -89,9 +89,9 @@ class SeenUse(NamedTuple):
 class SeenClient:
     """The known facts about a client, except its requests.
 
-    ``connections`` contains the number of the client's connections for each software name that was
-    sent on them. Each connection counts for one client. ``whole`` is true if all connections of the
-    client were seen from their start.
+    ``connections`` contains the number of the client's connections for each software name sent on
+    them. Each connection counts for one client. ``whole`` is true if all of the client's
+    connections were seen from their start.
     """
 
     connections: Counter[Software] = field(default_factory=Counter)
@@ -106,8 +106,8 @@ class SeenClient:
 class AuditEvidence:
     """The evidence about every client, and the releases that the brokers may have.
 
-    If there are too many clients, ``clients_left_out`` of them are missing. These clients have sent
-    ``requests_left_out`` requests. The offers of ``brokers_left_out`` brokers are missing too.
+    If there are too many clients, ``clients_left_out`` of them are missing. These clients sent
+    ``requests_left_out`` requests. The offers of ``brokers_left_out`` brokers are also missing.
     """
 
     conducts: dict[Party, Conduct]
@@ -136,7 +136,7 @@ class ClusterEvidence:
 
 @dataclass(frozen=True, slots=True)
 class NamedEntities:
-    """The groups and topics in a client's requests: the first ones, and the number of all."""
+    """The groups and topics in a client's requests: the first names, and the total numbers."""
 
     groups: tuple[str, ...] = ()
     group_count: int = 0
@@ -194,7 +194,7 @@ def evidence_of(
 
 
 def configured_of(text: str) -> ConfigurationUse:
-    """Return the configuration that a client has set.
+    """Return the configuration that a client set.
 
     >>> configured_of("topic:19:message.format.version")
     ConfigurationUse(kind='topic', api_key=19, name='message.format.version')
@@ -209,7 +209,7 @@ def key_of(party: Party) -> Key:
 
 
 def _brokers(offers: Offers) -> tuple[str, ...]:
-    """Return the releases that the brokers may have. None if a broker matches no release."""
+    """Return the releases that the brokers may run, or none if a broker matches no release."""
     fitting = [fitting_releases(ranges) for _, ranges in sorted(offers.items())]
     if not fitting or not all(fitting):
         return ()
@@ -218,7 +218,7 @@ def _brokers(offers: Offers) -> tuple[str, ...]:
 
 
 def _named_alone(uses: Iterable[SeenUse]) -> dict[Key, Software]:
-    """Return the software of each client that has sent exactly one software name."""
+    """Return the software of each client that sent exactly one software name."""
     named: defaultdict[Key, set[Software]] = defaultdict(set)
     for use in uses:
         if use.client_software_name is not None:

@@ -1,4 +1,4 @@
-"""Frames and records that did not decode: the earliest ones, and the counts of all reasons."""
+"""Frames and records that could not be decoded: the earliest, and the counts of all reasons."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 DIFFERENT_REASONS = 200
-"""The largest number of reasons that the report lists, starting with the most frequent reasons."""
+"""The maximum number of reasons that the report lists, starting with the most frequent."""
 
 _FIGURES = re.compile(r"[0-9]+")
 _MOST_KEPT = 10_000
@@ -37,8 +37,8 @@ class ReasonCounts:
 
     def __init__(self, most: int = _MOST_KEPT) -> None:
         self._most = most
-        # The count, and the full reason if there is only one, by the other columns and by the
-        # reason without its numbers.
+        # The count and, if there is only one, the full reason, by the other columns and the reason
+        # without its numbers.
         self._counts: dict[Key, tuple[int, str | None]] = {}
         self.uncounted = 0
 
@@ -106,7 +106,7 @@ FAILURES = pa.schema(
 )
 """The columns of a failure, as in the table of frames. ``bytes`` contains only the first bytes."""
 
-# The order of failures: by time, and then by enough other columns to make the order unique.
+# The order of failures: by time, then by enough other columns to make the order unique.
 _ORDER = ("time", "connection", "direction", "frame_index", "error", "size")
 
 
@@ -178,7 +178,7 @@ _MESSAGES = pa.array([place.message for place in RECORDS_FIELDS])
 
 
 def undecodable(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
-    """Return rows of bytes that are not a record batch, except truncated or withheld bytes."""
+    """Return the rows for bytes that are not a record batch, except truncated or withheld bytes."""
     if isinstance(records, RunRows):
         errors = records.facts["error"]
         if errors.null_count == len(errors):
@@ -198,7 +198,7 @@ def record_failures(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
     """Return the failures in rows of the records table, in the form of `FAILURES`.
 
     ``frame_index`` and ``message`` come from the frame. ``size`` and ``bytes`` (the first
-    `SAMPLE_BYTES`) describe the part that did not decode.
+    `SAMPLE_BYTES`) describe the part that could not be decoded.
     """
     failed = undecodable(records)
     rows, data = len(failed), failed["bytes"]

@@ -1,4 +1,4 @@
-"""Sums over the table of frames: the numbers in the report about frames, APIs and clients."""
+"""Sums over the table of frames: the report's numbers about frames, APIs and clients."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def client_facts(
 
 
 def version_uses(traffic: Iterable[TrafficSums]) -> tuple[VersionUse, ...]:
-    """Return the client, version and API of each use, and how often it occurs."""
+    """Return the client, version and API of each use, and how often the use occurs."""
     requests = (group for group in traffic if group.direction == REQUEST)
     by_use = _by(requests, lambda group: (group.client, group.api_key, group.api_version))
     return tuple(
@@ -121,7 +121,7 @@ def version_uses(traffic: Iterable[TrafficSums]) -> tuple[VersionUse, ...]:
 
 
 def name_of(api_key: int) -> str | None:
-    """Return the name of an API, or None if no release has it."""
+    """Return the name of an API, or None if no release contains it."""
     try:
         return api_name(api_key)
     except UnknownMessageError:
@@ -163,7 +163,7 @@ _COLUMNS = (
 class FrameSums:
     """Partial sums over the table of frames, without connections that are not Kafka.
 
-    ``bucket_us`` is the width of a slice in the timeline (`timeline.bucket_us`). The memory grows
+    ``bucket_us`` is the width of a slice in the timeline (`timeline.bucket_us`). Memory use grows
     with the number of connections, clients and api versions, but not with the number of frames.
     """
 
@@ -171,20 +171,20 @@ class FrameSums:
         self._bucket_us = bucket_us
         self._first_us: int | None = None
         self._last_us: int | None = None
-        # The numbers of frames, bytes, unanswered frames and withheld frames, by `_TRAFFIC` and by
+        # The numbers of frames, bytes, unanswered frames and withheld frames, by `_TRAFFIC` and
         # whether there is a message.
         self._traffic = Tally()
         # The numbers of frames and bytes: by slice and direction, and by source.
         self._slices = Tally()
         self._sources = Tally()
-        # Each name is kept as a single object, so a pickle contains the name only once.
+        # Each name is kept as a single object, so that a pickle contains the name only once.
         self._connections: dict[str, str] = {}
         self._brokers: set[str] = set()
         self._of_clients: dict[Key, set[str]] = {}
         self._latencies = LatencySums()
         self._lenient = ReasonCounts()
         self.failures = FailureSums()
-        """The frames that did not decode. Other failures may be added to them."""
+        """The frames that could not be decoded. Other failures may be added to them."""
 
     def add(self, frames: pa.RecordBatch) -> None:
         """Add rows of the table of frames."""
@@ -338,7 +338,7 @@ class FrameSums:
         return client_facts(self._groups(), connections)
 
     def version_uses(self) -> tuple[VersionUse, ...]:
-        """Return the client, version and API of each use. No audit has judged them yet."""
+        """Return the client, version and API of each use, before any audit has judged them."""
         return version_uses(self._groups())
 
     def lenient_uses(self) -> tuple[LenientUse, ...]:
@@ -357,10 +357,10 @@ class FrameSums:
 
 
 def _failed(frames: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the columns of frames that did not decode."""
+    """Return the columns of the frames that could not be decoded."""
     place = FAILURES.names.index("bytes")
     rows = frames.select(FAILURES.names)
-    # Only the first bytes are copied. The row of a frame that decoded contains no bytes.
+    # Only the first bytes are copied. A decoded frame's row contains no bytes.
     rows = rows.set_column(place, "bytes", pc.binary_slice(rows["bytes"], 0, SAMPLE_BYTES))
     return rows.filter(pc.equal(frames["outcome"], FAILED))
 

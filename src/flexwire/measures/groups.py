@@ -31,7 +31,7 @@ class CodedColumn:
 
 
 def numbered(column: pa.Array) -> tuple[Numbers, pa.Array]:
-    """Return a column as codes for its distinct values, and these values.
+    """Return a column as codes for its distinct values, and the values themselves.
 
     Null counts as a value.
     """
@@ -68,14 +68,14 @@ def coded_flags(flags: Numbers) -> CodedColumn:
 
 
 def coded_steps(numbers: Numbers, width: int) -> CodedColumn:
-    """Return, for each number, the index of the step of ``width`` in which the number is."""
+    """Return, for each number, the index of the step of size ``width`` that contains it."""
     steps = numbers // width
     least = int(steps.min())
     return CodedColumn(steps - least, range(least, int(steps.max()) + 1))
 
 
 class RowGroups:
-    """At least one row. Rows with equal values in all columns form a group.
+    """One or more rows. Rows with equal values in all columns form a group.
 
     ``of`` contains the number of each row's group, and ``first`` the first row of each group.
     """
@@ -128,7 +128,7 @@ def _numbered(codes: Numbers, different: int) -> tuple[Numbers, Numbers]:
 
 
 class Tally:
-    """The number of rows for each key, then the sums of their numbers, as ``sums[key]``."""
+    """For each key, as ``sums[key]``: the number of rows, then the sums of their numbers."""
 
     def __init__(self) -> None:
         self.sums: dict[Key, list[int]] = {}
@@ -154,11 +154,11 @@ class Tally:
 
 
 NO_TOPIC = "?"
-"""The topic of records whose topic has no known name or id."""
+"""The topic of records whose topic name and id are unknown."""
 
 
 def run_starts(rows: pa.RecordBatch, names: Iterable[str]) -> Numbers:
-    """Return the first row, and each row that differs from the row before in a named column."""
+    """Return the first row, and each row that differs from the previous row in a named column."""
     is_start = np.ones(len(rows), np.bool_)
     if len(rows):
         is_start[1:] = False
@@ -213,7 +213,7 @@ def grouped(codes: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def changes(codes: Numbers) -> Numbers:
-    """Return the places at which a number differs from the number before, and the first place."""
+    """Return the first place, and each place where a number differs from the one before it."""
     is_first = np.ones(len(codes), np.bool_)
     np.not_equal(codes[1:], codes[:-1], out=is_first[1:])
     return np.flatnonzero(is_first)

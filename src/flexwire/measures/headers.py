@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 MOST_KEYS: Final = 10_000
-"""The largest number of record header keys that are counted separately."""
+"""The maximum number of record header keys that are counted separately."""
 OTHER_KEYS: Final = "(other record header keys)"
 """The key under which all other keys are counted."""
 EXACT_VALUES: Final = 4096
-"""The largest number of a key's values that are counted exactly, and of topic names that are kept.
+"""The maximum number of a key's values that are counted exactly, and of topic names that are kept.
 
 Above this limit, the number of values is an estimate with an error of about 1.6 %.
 """
@@ -113,11 +113,11 @@ class _KeyCounts:
 class _HeaderEntries:
     """The record headers of some records, in order.
 
-    ``keys`` contains the distinct keys. ``codes`` contains the key of each header, and ``parents``
-    its record. ``order`` groups the headers by key, with each group in the order of the records,
-    and ``begins`` contains the start of each key in it. ``is_first`` is true if no earlier header
-    of the record has the same key. The number of these headers is therefore the number of records
-    with the key.
+    ``keys`` contains the distinct keys. ``codes`` contains each header's key, and ``parents`` its
+    record. ``order`` groups the headers by key, with each group in the order of the records, and
+    ``begins`` contains the start of each key in ``order``. ``is_first`` is true if no earlier
+    header of the record has the same key. The number of these headers is therefore the number of
+    records that contain the key.
     """
 
     keys: pa.Array
@@ -156,7 +156,7 @@ class _HeaderEntries:
 
 
 def _narrow(codes: Numbers, different: int) -> Numbers:
-    # Numbers of two bytes are sorted without comparisons.
+    # Two-byte numbers are sorted without comparisons.
     return codes.astype(np.uint16) if different <= np.iinfo(np.uint16).max else codes
 
 
@@ -193,16 +193,16 @@ class _HeaderValues:
 class RecordHeaderSums:
     """Sums over the record headers in rows of the records table, without control records.
 
-    Keys are texts, with "�" for invalid UTF-8. If a record has the same key twice, it counts once
-    for this key. If there are more than `MOST_KEYS` keys, the first in alphabetical order are
+    Keys are strings, with "�" for invalid UTF-8. If a record contains the same key twice, it counts
+    once for this key. If there are more than `MOST_KEYS` keys, the first in alphabetical order are
     counted separately, and all others together.
     """
 
     def __init__(self) -> None:
         self._keys: dict[str, _KeyCounts] = {}
         self._rest = _KeyCounts()
-        # The last kept key, if there were too many keys. Later keys in alphabetical order are not
-        # kept.
+        # The last kept key, if there were too many keys. Keys after it in alphabetical order are
+        # not kept.
         self._last_kept: str | None = None
 
     def add(self, records: pa.RecordBatch | RunRows) -> None:
@@ -267,7 +267,7 @@ class RecordHeaderSums:
                 self._last_kept = max(self._keys)
 
     def facts(self) -> tuple[RecordHeaderFacts, ...]:
-        """Return the numbers for the report about each key, sorted by key."""
+        """Return the report's numbers about each key, sorted by key."""
         self._bound(exactly=True)
         key_facts = [self._keys[key].facts(key) for key in sorted(self._keys)]
         if self._rest.records:
@@ -292,9 +292,9 @@ MARKERS: Final = tuple(
 )
 """The keys of record headers that describe how the other headers of a record are written."""
 SUMS: Final = ("all_records", "record_bytes", "records", "headers", "values", "value_bytes")
-"""The names of the sums. If ``header`` is null, the sums are the number of records, and the bytes
-of their keys and values. Otherwise the sums are the numbers of records with the header, of headers,
-and of headers with a value, and the bytes of the values.
+"""The names of the sums. If ``header`` is null, the sums are the number of records and the bytes of
+their keys and values. Otherwise, the sums are the number of records with the header, the number of
+headers, the number of headers with a value, and the bytes of the values.
 """
 ADDED: Final = pa.schema(
     [
@@ -306,12 +306,12 @@ ADDED: Final = pa.schema(
         ("judged", pa.int64()),
     ]
 )
-"""The columns of sums, with the size of the smallest and the largest value. If ``value`` is not
-null, the row is a value to be judged, with a bit for each of `MARKERS` in the same record, and a
+"""The columns of sums, with the sizes of the smallest and the largest value. If ``value`` is not
+null, the row is a value to be judged, with a bit for each of `MARKERS` in the same record and a
 count.
 """
 
-# Values are judged in the first record of each batch, and in one of this many other records.
+# Values are judged in the first record of each batch, and in one out of this many other records.
 # Judging every byte of every value would take longer than reading the table.
 _ONE_OF: Final = 64
 _BY: Final = ADDED.names[:4]
@@ -324,7 +324,7 @@ _TABLE: Final = 1 << 20
 
 
 def add_up(_table: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Add up the headers of records: yield rows of `ADDED` from the columns `READ`."""
+    """Add up record headers: yield rows of `ADDED` from the columns `READ`."""
     sums = HeadersByClient()
     for batch in batches:
         sums.add(batch)
@@ -336,7 +336,7 @@ def add_up(_table: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
 class HeadersByClient:
     """Exact sums of records and headers by topic, message, client and key, of any size.
 
-    Control records and records that did not decode do not count.
+    Control records and records that could not be decoded do not count.
     """
 
     def __init__(self) -> None:
@@ -364,11 +364,11 @@ class HeadersByClient:
 
     @property
     def judged_rows(self) -> int:
-        """The number of values that still have to be judged."""
+        """The number of values that have yet to be judged."""
         return sum(map(len, self._judged))
 
     def take_judged(self) -> pa.RecordBatch:
-        """Return the values to be judged, and forget them."""
+        """Return the values to be judged, and discard them."""
         judged, self._judged = self._judged, []
         return _counted(judged)
 
@@ -486,7 +486,7 @@ def _arrays(columns: dict[str, Numbers]) -> dict[str, pa.Array]:
 
 
 def _codes(column: Any) -> Numbers:
-    """Return a code for each value. Equal values have equal codes, and nulls have equal codes."""
+    """Return a code for each value. Equal values share a code, and so do nulls."""
     encoded = column.dictionary_encode(null_encoding="encode")
     numbers: Numbers = encoded.indices.to_numpy().astype(np.int64)
     return numbers
@@ -500,7 +500,7 @@ def _numbered(*codes: Numbers) -> tuple[Numbers, Numbers]:
         both = _dense(both * (int(column.max(initial=0)) + 1) + column)
     numbers = _dense(both)
     first = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
-    # The last assignment is kept, so the order is reversed.
+    # The last assignment wins, so the order is reversed.
     first[numbers[::-1]] = np.arange(len(numbers))[::-1]
     return numbers, first
 

@@ -1,4 +1,4 @@
-"""The latencies for each api key: percentiles, and the number in each bucket of the report."""
+"""The latencies for each api key: percentiles, and the number in each of the report's buckets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Bucket -1 is below all these buckets, and bucket `BUCKETS` is above all of them.
 """
 
 _PERCENTILES = (0.5, 0.9, 0.99)
-# Latencies are whole microseconds. Rounding first keeps edges that are whole numbers exact.
+# Latencies are whole microseconds. Rounding first keeps whole-number edges exact.
 _EDGES_US = np.array([math.ceil(round(edge * 1000, 6)) for edge in LATENCY_EDGES_MS])
 # The number of latencies that are collected before they are sorted, because sorting many at once is
 # faster.
@@ -41,10 +41,10 @@ def edges(bucket: int, most: float) -> tuple[float, float]:
 class LatencySums:
     """The latencies for each api key.
 
-    A percentile is the latency at its rank, counted from the shortest. A percentile is exact while
-    an api key has at most `MOST_DIFFERENT` different latencies. Otherwise all its latencies are
-    rounded to four significant digits, and a percentile is wrong by at most 0.05 %. Count, minimum,
-    maximum and buckets are always exact.
+    A percentile is the latency at its rank, counted from the shortest. Percentiles are exact as
+    long as an api key has at most `MOST_DIFFERENT` different latencies. Otherwise, all its
+    latencies are rounded to four significant digits, and a percentile is off by at most 0.05 %.
+    Counts, minima, maxima and buckets are always exact.
     """
 
     def __init__(self) -> None:

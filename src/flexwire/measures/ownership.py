@@ -1,15 +1,15 @@
 """Combine equal rows about connections, and find the client that owns each connection.
 
-Some facts belong to a connection as a whole, and may be found in any range of a capture. Rows
-therefore keep the name of their connection until all ranges are merged. A task holds the distinct
-rows of its range. The driver holds `HELD_BYTES` of rows, and the sums that it will merge next.
-Beyond that, rows are written to an unnamed file in `BUCKETS` parts, divided by connection, and are
-read part by part at the end. In this way, a hundred gigabytes of rows need two gigabytes of memory.
+Some facts concern a connection as a whole and may be found in any range of a capture. Rows
+therefore keep their connection's name until all ranges are merged. A task holds the distinct rows
+of its range. The driver holds `HELD_BYTES` of rows, and the sums that it will merge next. Beyond
+that, rows are written to an unnamed file in `BUCKETS` parts, divided by connection, and are read
+part by part at the end. In this way, a hundred gigabytes of rows require two gigabytes of memory.
 
 Many clients send SASL requests with a different client id from other requests, or with no client
 id. On one connection, both kinds of requests belong to the same client. Requests that only open a
 connection therefore count for the client that sends the other requests. Each connection counts
-once, for the client that sends most requests on it.
+once, for the client that sends the most requests on it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 CONNECTION: Final = "connection"
 HELD_BYTES: Final = 128 << 20
-"""The largest number of bytes of distinct rows that the driver keeps in memory."""
+"""The maximum number of bytes of distinct rows that the driver keeps in memory."""
 BUCKETS: Final = 64
 # The number of bytes after which equal rows are combined.
 _UNITED_BYTES: Final = 1 << 20
@@ -45,14 +45,14 @@ _UNITED_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class RowKind:
-    """A kind of rows: the columns that make rows equal, and how to combine the other columns."""
+    """A kind of row: the columns that make rows equal, and how to combine the other columns."""
 
     keys: pa.Schema
     sums: Mapping[str, np.ufunc] = field(default_factory=dict)
 
     @property
     def schema(self) -> pa.Schema:
-        """All columns. The columns that are combined are numbers."""
+        """All columns. The combined columns are numbers."""
         return pa.schema([*self.keys, *((name, pa.int64()) for name in self.sums)])
 
     def united(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -64,7 +64,7 @@ class RowKind:
         columns = [some[name] for name in self.keys.names]
         for name, unite in self.sums.items():
             numbers = rows[name].to_numpy()
-            # `minimum` may process a number twice, but `add` must not.
+            # `minimum` may process a number twice; `add` must not.
             sums = numbers[groups.first] if unite.identity is None else np.zeros(len(some), int)
             unite.at(sums, groups.of, numbers)
             columns.append(pa.array(sums))
@@ -110,7 +110,7 @@ class _HeldRows:
 
 
 class ConnectionRows:
-    """Rows of several kinds. Each kind has the column `CONNECTION`.
+    """Rows of several kinds, each with the column `CONNECTION`.
 
     With ``spills``, rows that do not fit into memory are written to disk, and the object can no
     longer be pickled.
@@ -131,7 +131,7 @@ class ConnectionRows:
             self._spill(self._spilled)
 
     def count(self, name: str) -> int:
-        """Return an upper limit for a kind's number of rows. Equal rows may not be combined yet."""
+        """Return an upper limit on a kind's number of rows. Equal rows may not be combined yet."""
         spilled = 0 if self._spilled is None else self._spilled.counts[name]
         return spilled + self._rows[name].count
 
@@ -159,7 +159,7 @@ class ConnectionRows:
 
 
 class _SpillFile:
-    """Rows in a file that no other process can open, and that disappears when this process ends."""
+    """Rows in a file that no other process can open and that disappears when this process ends."""
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
@@ -210,9 +210,9 @@ def _by_bucket(rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
 def attributed(rows: pa.RecordBatch, kind: RowKind) -> pa.RecordBatch:
     """Return requests with the client and the software to which their connection belongs.
 
-    ``rows`` have the columns of ``kind``, which for requests are those of `AUDITED`. If a client id
-    sends only opening requests, it is replaced by the owner of the connection. A row without
-    software gets the software that is named on the connection, if there is exactly one.
+    ``rows`` has the columns of ``kind``, which for requests are those of `AUDITED`. If a client id
+    sends only opening requests, it is replaced with the connection's owner. A row without software
+    is assigned the software named on the connection, if there is exactly one.
     """
     if not len(rows):
         return rows
@@ -230,8 +230,8 @@ def attributed(rows: pa.RecordBatch, kind: RowKind) -> pa.RecordBatch:
 def owning(rows: pa.RecordBatch) -> Numbers:
     """Return the index of one row per connection, sent by the client that owns the connection.
 
-    The owner has sent most of the requests that do not open the connection. In a tie, a client with
-    a client id comes first. After that, the number of all requests decides, and then alphabetical
+    The owner sent the most requests that do not open the connection. In a tie, a client with a
+    client id comes first. After that, the total number of requests decides, and then alphabetical
     order. If the owner has several software names, the name with the most requests is used.
     """
     if not len(rows):
@@ -314,6 +314,6 @@ def _ranks(texts: pa.Array) -> Numbers:
 
 
 def _first_of_each(ordered: Numbers, connections: Numbers) -> Numbers:
-    """Return the first row of each connection, from rows sorted by connection."""
+    """Return the first row of each connection, given rows sorted by connection."""
     _, first = np.unique(connections[ordered], return_index=True)
     return ordered[first]

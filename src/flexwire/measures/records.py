@@ -1,8 +1,8 @@
-"""Sums over the records table: the numbers in the report about each topic.
+"""Sums over the records table: the report's numbers about each topic.
 
 The facts about a record batch are repeated in all of its rows. A batch of rows is therefore divided
-wherever one of these facts changes. Each run of rows becomes a few numbers, from which the sums of
-a topic are computed.
+wherever one of these facts changes. Each run of rows becomes a few numbers, from which a topic's
+sums are computed.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from flexwire.measures.groups import Numbers
 
 MOST_TOPICS: Final = 20_000
-"""The largest number of topics that are counted separately."""
+"""The maximum number of topics that are counted separately."""
 OTHER_TOPICS: Final = "(other topics)"
 """The topic under which all other topics are counted."""
 MOST_PARTITIONS: Final = 65_536
-"""The largest number of a topic's partitions that are counted, or 4,096 if there are very many
+"""The maximum number of a topic's partitions that are counted, or 4,096 if there are very many
 topics.
 """
 _FEW_TOPICS: Final = 1000
 _PARTITIONS_OF_MANY: Final = 4096
 
-# If all of these columns are equal, a row belongs to the same record batch as the row before.
+# If all of these columns are equal, a row belongs to the same record batch as the previous row.
 _OF_BATCH = (
     *("source", "connection", "frame_index", "topic", "topic_id", "partition"),
     *("batch_position", "magic", "batch_size"),
@@ -104,7 +104,7 @@ class _TopicCounts:
             use[1] += size
 
     def facts(self, key: TopicKey) -> TopicFacts:
-        # The offsets in a Produce request are relative to the batch and not to the log.
+        # The offsets in a Produce request are relative to the batch, not to the log.
         in_log = key.side == "fetch" and self.least <= self.most
         uses = (CompressionUse(name, *use) for name, use in sorted(self.compressions.items()))
         return TopicFacts(
@@ -140,15 +140,16 @@ class _BatchRuns:
 
 
 class TopicSums:
-    """Sums over the records table by topic, and the number of rows that do not decode.
+    """Sums over the records table by topic, and the number of rows that cannot be decoded.
 
-    The rows of a record batch are adjacent, and its facts count once, even if some of its rows are
-    in the next batch of rows or in the sums of another task. If there are more than `MOST_TOPICS`
-    topics, the first in alphabetical order are counted separately, and all others together.
+    The rows of a record batch are adjacent, and the batch's facts count once, even if some of its
+    rows are in the next batch of rows or in the sums of another task. If there are more than
+    `MOST_TOPICS` topics, the first in alphabetical order are counted separately, and all others
+    together.
 
     Attributes:
         undecodable: the number of rows whose bytes are not a record batch.
-        beyond: the number of these rows that are batches beyond a limit on inflation.
+        beyond: the number of these rows for batches that exceed a limit on inflation.
     """
 
     def __init__(self) -> None:
@@ -257,7 +258,7 @@ class TopicSums:
                 counts.partitions = counts.partitions[:partitions]
 
     def facts(self) -> tuple[TopicFacts, ...]:
-        """Return the numbers for the report about each topic, sorted by name."""
+        """Return the report's numbers about each topic, sorted by name."""
         whole = TopicSums()
         whole.merge(self)
         for batch in whole._shared:
@@ -289,7 +290,7 @@ def _runs(records: pa.RecordBatch | RunRows) -> _BatchRuns:
         first = starts = run_starts(records, _OF_BATCH)
         is_control = bits(records["is_control"].fill_null(fill_value=False))
     offset, key, value = own["offset"], own["key"], own["value"]
-    # Control records end transactions, and consumers do not receive them.
+    # Control records end transactions and are not delivered to consumers.
     is_seen = bits(offset.is_valid()) & ~is_control
     of_rows = (
         is_seen,
@@ -308,7 +309,7 @@ def _runs(records: pa.RecordBatch | RunRows) -> _BatchRuns:
 
 
 def _keys(first: pa.RecordBatch) -> tuple[Numbers, list[TopicKey]]:
-    """Return a number for the topic and side of each run, and the meanings of the numbers."""
+    """Return a number for each run's topic and side, and the meanings of the numbers."""
     names = topic_names(first).dictionary_encode()
     is_id = bits(pc.and_(first["topic"].is_null(), first["topic_id"].is_valid()))
     is_produce = bits(pc.equal(first["source"], "produce"))

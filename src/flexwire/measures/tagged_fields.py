@@ -1,4 +1,4 @@
-"""Sums over the tagged fields in the traffic: their numbers and their sizes."""
+"""Sums over the tagged fields in the traffic: their counts and their sizes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from flexwire.measures.conditions import OF_KAFKA
 from flexwire.measures.counters import merge_all, prune
 
 MOST_FIELDS: Final = 10_000
-"""The largest number of tagged fields that are counted separately."""
+"""The maximum number of tagged fields that are counted separately."""
 OTHER_FIELDS: Final = "(other tagged fields)"
 """The message name under which all other fields are counted, with the tag -1."""
 
 
 class FieldKey(NamedTuple):
-    """A tagged field: its message, the structure around it, its tag and its name."""
+    """A tagged field: its message, the structure that contains it, its tag and its name."""
 
     message: str
     path: str
@@ -128,7 +128,7 @@ class TaggedFieldSums:
             prune(self._uses, MOST_FIELDS, lambda _: self._rest, order=_order)
 
     def facts(self) -> tuple[TaggedFieldUse, ...]:
-        """Return the numbers for the report about each field, in order."""
+        """Return the report's numbers about each field, in order."""
         self._bound(MOST_FIELDS)
         uses = [_use_of(key, self._uses[key]) for key in sorted(self._uses, key=_order)]
         if self._rest.times:

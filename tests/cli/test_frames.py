@@ -276,7 +276,7 @@ def test_a_frame_that_is_cut_off_shows_what_is_there_and_what_is_missing(
         assert "(not decoded)" in ran.out
     # Without a length, the number of missing bytes is unknown.
     bare = run(command, "--frame", whole.hex())
-    assert "without its length the number of missing bytes is unknown" in bare.err
+    assert "without its length, the number of missing bytes is unknown" in bare.err
     assert "the bytes end in MetadataRequest v12 at topics[1].name" in bare.err
 
 

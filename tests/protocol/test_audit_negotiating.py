@@ -181,7 +181,7 @@ def test_the_reason_says_what_is_missing_and_the_remedy_what_to_do() -> None:
     )
     assert found.source.startswith("KIP-848, ")
     (found,) = judge(party, Conduct("client", (use("ShareFetch", 0),)), "4.4.0")
-    assert "offers versions 1-2 of this API, and no release reads both version 0" in found.reason
+    assert "offers versions 1-2 of this API, but no release reads both version 0" in found.reason
     assert found.remedy == "upgrade the client to a release that speaks ShareFetch 1-2"
     (found,) = judge(party, Conduct("client", (use("ShareFetch", 1),)), "3.9")
     assert "only with unstable.api.versions.enable=true" in found.reason

@@ -45,7 +45,7 @@ def test_a_java_consumer_with_its_defaults_moves_as_it_is() -> None:
         ({"refusals": (69,), "has_user_data": True}, "blocked", "user data"),
         ({"protocol_type": "connect"}, "blocked", "protocol type is connect"),
         ({"has_user_data": True}, "blocked", "user data"),
-        ({"is_unreadable": True}, "blocked", "does not have the consumer format"),
+        ({"is_unreadable": True}, "blocked", "is not in the consumer format"),
         ({"is_unreadable": True, "has_user_data": True}, "blocked", "user data"),
         ({"members": ()}, "cannot say", "no member reports"),
     ],

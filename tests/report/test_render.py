@@ -315,7 +315,7 @@ def test_facts_survive_json() -> None:
     ],
 )
 def test_json_that_is_not_facts_is_refused_with_the_place(obj: object, place: str) -> None:
-    with pytest.raises(ValueError, match="not valid facts of a report") as error:
+    with pytest.raises(ValueError, match="not valid report facts") as error:
         Facts.from_json(obj)
     assert place.lower() in str(error.value).lower()
 

@@ -187,7 +187,7 @@ def test_of_a_table_whose_listing_lacks_a_file_no_row_is_given(served: tuple[Sto
     assert output(place.url).table("frames").num_rows == 2
     for table in ("frames", "messages/ApiVersionsRequest"):
         store.way = lambda one: "half" if one.is_listing else ""
-        reason = f"{place.url}/tables/{table} must have . files, but only . are listed"
+        reason = f"{place.url}/tables/{table} must contain . files, but only . are listed"
         with pytest.raises(FlexwireError, match=reason):
             output(place.url).table(table)
 

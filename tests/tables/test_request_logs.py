@@ -454,7 +454,7 @@ def test_a_number_beyond_its_field_is_found_among_others() -> None:
     right = b'{"throttleTimeMs":0,"brokers":[],"clusterId":"k","controllerId":1,"topics":[]}'
     wrong = right.replace(b":1,", b":99999999999,")
     found = body_rows("MetadataResponse", 12, [right] * 4 + [wrong] + [right]).columns
-    assert found["error"].to_pylist()[4] == "a value of the body does not fit its field"
+    assert found["error"].to_pylist()[4] == "a value in the body does not fit its field"
     assert found["error"].null_count == 5
 
 

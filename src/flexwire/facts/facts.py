@@ -564,7 +564,7 @@ class Facts:
         try:
             return msgspec.convert(obj, cls)
         except msgspec.ValidationError as error:
-            raise ValueError(f"these are not valid facts of a report: {error}") from error
+            raise ValueError(f"these are not valid report facts: {error}") from error
 
 
 def marked(uses: Iterable[VersionUse], audit: Audit) -> tuple[VersionUse, ...]:

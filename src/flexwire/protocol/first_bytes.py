@@ -54,8 +54,8 @@ _ALERT_ADVICE: Final = (
     "a TLS client rejects the bytes that a listener without TLS sends."
 )
 _HTTP_REQUEST: Final = (
-    "If a broker logs this, a program sends HTTP to the broker's port: the health check of a load "
-    "balancer, a monitoring system, a browser or a scanner. Point that program at another port, "
+    "If a broker logs this, a program sends HTTP to the broker's port: a load balancer's health "
+    "check, a monitoring system, a browser or a scanner. Point that program at another port, "
     "or have it check the broker's port simply by opening a TCP connection."
 )
 _HTTP_RESPONSE: Final = (
@@ -188,7 +188,7 @@ def _text(first: bytes) -> FirstBytes | None:
     meaning = _TEXTS.get(more.to_bytes(PREFIX_LENGTH + 1, "big")[1:].decode("latin-1"))
     if meaning is not None:
         return FirstBytes(
-            f"{meaning[0]}, if librdkafka reports the size (after subtracting 4)", meaning[1]
+            f"{meaning[0]}, if librdkafka (which subtracts 4) reports the size", meaning[1]
         )
     if all(byte in _PRINTABLE for byte in first):
         return FirstBytes("text that does not begin any protocol known to flexwire", _OTHER)
@@ -214,7 +214,7 @@ def _length(first: bytes) -> FirstBytes:
     size = int.from_bytes(first, "big", signed=True)
     key, version = (int.from_bytes(first[at : at + 2], "big") for at in (0, 2))
     if size < 0 or size > SENT_FRAME_LIMIT:
-        what = f"not the beginning of a known protocol; as a frame length, {size:,} bytes"
+        what = f"not the beginning of a known protocol; read as a frame length, {size:,} bytes"
         return FirstBytes(what, _STRANGE)
     what = f"the length of a frame of {size:,} bytes"
     if (other := _doubtful(first)) is not None:

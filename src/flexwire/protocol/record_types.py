@@ -205,7 +205,7 @@ def _read_versioned(name: str, newest: int, data: bytes | None) -> Any:
 def _version(name: str, data: bytes | None) -> int:
     if data is None or len(data) < _INT16_SIZE:
         size = "null" if data is None else f"{len(data)} bytes"
-        raise DecodeError(f"expected a version of 2 bytes, got {size}", message=name)
+        raise DecodeError(f"expected a 2-byte version, got {size}", message=name)
     version = int.from_bytes(data[:_INT16_SIZE], "big", signed=True)
     if version < 0:
         raise DecodeError(f"version {version}", offset=0, message=name)

@@ -54,10 +54,10 @@ LOG_BATCHES = (
     _of_batch("base_offset", "the base offset; for compressed messages, the last offset"),
     _of_batch("last_offset", "the last offset; compaction may have removed the record at this "
                              "offset"),
-    Column("oldest_time", MOMENT, "the earliest timestamp of the records",
+    Column("oldest_time", MOMENT, "the earliest timestamp among the records",
            f"{_DAMAGE}; if no record has a timestamp, or if the timestamp is outside the years "
            "1 to 9999"),
-    Column("newest_time", MOMENT, "the latest timestamp of the records",
+    Column("newest_time", MOMENT, "the latest timestamp among the records",
            "under the same conditions as ``oldest_time``"),
     _of_batch("max_timestamp", "the maximum timestamp in the batch's header",
               f"{_DAMAGE}; if the timestamp is -1 or outside the years 1 to 9999"),
@@ -65,13 +65,13 @@ LOG_BATCHES = (
            'the origin of the timestamps: "CreateTime", "LogAppendTime" or "NoTimestampType"',
            _DAMAGE),
     _of_batch("partition_leader_epoch",
-              "the partition leader epoch; -1 if the batch has no such value"),
-    _of_batch("producer_id", "the producer id; -1 if the batch has no such value"),
-    _of_batch("producer_epoch", "the producer epoch; -1 if the batch has no such value"),
-    _of_batch("base_sequence", "the base sequence; -1 if the batch has no such value"),
+              "the partition leader epoch; -1 if the batch has none"),
+    _of_batch("producer_id", "the producer id; -1 if the batch has none"),
+    _of_batch("producer_epoch", "the producer epoch; -1 if the batch has none"),
+    _of_batch("base_sequence", "the base sequence; -1 if the batch has none"),
     _of_batch("is_transactional", "whether the batch is part of a transaction"),
-    _of_batch("is_control", "whether the batch contains control records, which no consumer "
-                            "receives"),
+    _of_batch("is_control", "whether the batch contains control records, which are not delivered "
+                            "to consumers"),
     _of_batch("has_delete_horizon", "whether the base timestamp of the batch is a delete horizon"),
     Column("key_bytes", _LONG, "the total size of the records' keys in bytes", _DAMAGE),
     Column("value_bytes", _LONG, "the total size of the records' values in bytes", _DAMAGE),
@@ -83,8 +83,8 @@ LOG_BATCHES = (
            "the reason why the bytes are not a batch, or why the records cannot be read",
            "if the batch and its records can be read"),
     Column("outcome", _STRING,
-           'how the transaction of the records ended: "committed", "aborted", "open" if the log '
-           'ends before the transaction does, "not known" if the evidence is damaged',
+           'how the records\' transaction ended: "committed", "aborted", "open" if the log '
+           'ends before the transaction does, or "not known" if the evidence is damaged',
            f"{_DAMAGE}; for records outside transactions; for control batches"),
 )  # fmt: skip
 
@@ -117,22 +117,22 @@ LOG_REWRITES = (
     Column("sampled_bytes", _LONG, "the size of the sample's batches in the file, in bytes"),
     Column("sampled_batches", _LONG, "the number of batches in the sample"),
     Column("sampled_records", _LONG, "the number of records in the sample"),
-    Column("compression", _STRING, "the compression type with which the sample was rewritten"),
+    Column("compression", _STRING, "the compression type used to rewrite the sample"),
     Column("level", _INT, "the compression level",
-           "if the compression type has no levels; also for lz4 at its fastest level, which is "
+           "if the compression type has no levels; for lz4 at its fastest level, which is "
            "Kafka's default"),
     Column("batch_size", _LONG,
            "the maximum number of record bytes in one batch, before compression; a larger record "
            "is written in a separate batch. By contrast, a producer's batch.size limits the bytes "
            "after compression"),
-    Column("written_bytes", _LONG, "the total size of the batches that were written, in bytes"),
-    Column("written_batches", _LONG, "the number of batches that were written"),
+    Column("written_bytes", _LONG, "the total size of the batches written, in bytes"),
+    Column("written_batches", _LONG, "the number of batches written"),
 )  # fmt: skip
 
 LOG_TABLES: Final = (
     Table(
         BATCHES,
-        "One row for each batch of a log segment, including control batches, and one row for each "
+        "One row for each batch in a log segment, including control batches, and one row for each "
         "run of bytes that is not a batch or cannot be read. Every byte of every segment belongs "
         "to exactly one row.",
         LOG_BATCHES,

@@ -108,7 +108,7 @@ class Output:
         if len(listed or ()) < expected:
             where = self.where(f"{_TABLES}/{name}")
             raise FlexwireError(
-                f"{where} must have {expected} files, but only {len(listed or ())} are listed: "
+                f"{where} must contain {expected} files, but only {len(listed or ())} are listed: "
                 "try again, or repeat the analysis if files were removed"
             )
         if listed is None:

@@ -256,7 +256,7 @@ def _column(name: str, version: int, bodies: Sequence[LoggedBody]) -> pa.StructA
                 _sized_column(name, version, [body])
             except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
                 body.message, body.sizes = None, []
-                body.error = "a value of the body does not fit its field"
+                body.error = "a value in the body does not fit its field"
         return _sized_column(name, version, bodies)
 
 

@@ -247,7 +247,7 @@ FRAMES = (
               "of the request is not in the catalog, because a broker then reads the header in "
               "version 1; ``error`` explains this", _UNREAD),
     _of_frame("header_unknown_tagged_fields", "the tagged fields in the header, none of which "
-              'Kafka knows; if the tagged fields may be credentials, their bytes are "withheld"',
+              'Kafka knows; if they may be credentials, their bytes are replaced with "withheld"',
               f"{_UNREAD}; if the header has no tagged fields"),
     _of_frame("size", "the size of the frame on the wire in bytes, including its four-byte length "
                       "field",
@@ -258,7 +258,7 @@ FRAMES = (
     _of_frame("answered", "whether the capture contains the response to the request",
               "for a response; for a request that expects no response, or whose header was not "
               "read; if both the response and part of the request are missing from the capture"),
-    _of_frame("outcome", "\"decoded\"; \"lenient\": the body breaks its spec, but Kafka's Java "
+    _of_frame("outcome", "\"decoded\"; \"lenient\": the body violates its spec, but Kafka's Java "
               'code reads it; "failed": the framing, the header or the body cannot be '
               'read; "unpaired": a response without its request; "token": a bare SASL token, which '
               'contains no message; "not Kafka": the connection is not Kafka; "header": a request '
@@ -289,8 +289,8 @@ CONNECTIONS = (
            "first; for TLS decrypted with key logs, the endpoint that sent close_notify first",
            "if neither a FIN nor an RST was captured"),
     Column("reset", _FLAG, "whether the first FIN or RST was an RST"),
-    Column("request_frames", _LONG, "the number of requests, including damaged requests"),
-    Column("response_frames", _LONG, "the number of responses, including damaged responses"),
+    Column("request_frames", _LONG, "the number of requests, including damaged ones"),
+    Column("response_frames", _LONG, "the number of responses, including damaged ones"),
     Column("request_bytes", _LONG, "the number of bytes in the requests", _LOGGED),
     Column("response_bytes", _LONG, "the number of bytes in the responses", _LOGGED),
     Column("lost_bytes", _LONG, "frame bytes that are missing from the capture", _LOGGED),
@@ -304,7 +304,7 @@ CONNECTIONS = (
     Column("early_bytes", _LONG,
            "bytes of frames that began before the first segment in their direction",
            _LOGGED),
-    Column("unreadable_bytes", _LONG, "other bytes of frames that have an error", _LOGGED),
+    Column("unreadable_bytes", _LONG, "other bytes of frames with an error", _LOGGED),
     Column("is_kafka", _FLAG, "whether the connection counts as Kafka"),
     Column("reads_as_kafka", _FLAG, "whether some bytes of the connection can be read as Kafka"),
     Column("evidence", _STRING,
@@ -336,11 +336,11 @@ CONNECTIONS = (
 
 FORWARDED = (
     Column("time", MOMENT, "when the controller received the request"),
-    Column("connection", _STRING, "the connection between broker and controller"),
+    Column("connection", _STRING, "the connection between the broker and the controller"),
     Column("broker", _STRING, "the controller's endpoint", ""),
     Column("listener", _STRING, "the controller's listener", "if the line is cut off"),
     Column("principal", _STRING, "the principal of the client", "if the line is cut off"),
-    Column("client_id", _STRING, "the client id of the client itself",
+    Column("client_id", _STRING, "the client id that the client itself sent",
            "if the client sent no client id or an empty one"),
     Column("api_key", _INT, "the api key"),
     Column("api_name", _STRING, "the name of the API", "if no release defines the api key"),
@@ -353,7 +353,7 @@ FORWARDED = (
            "if the line is cut off"),
     Column("frame_index", _LONG, "a number that identifies the line within the log"),
     Column("error", _STRING, "the reason why only the header is known",
-           "if everything about the request is known"),
+           "if the whole request is known"),
     Column("source", _STRING, "the log file that contains the line"),
 )  # fmt: skip
 
@@ -364,8 +364,8 @@ PACKETS = (
     Column("packets", _LONG, "the number of packets in the file, or the number of packets that "
            "were not used for this reason; for a log, the number of lines"),
     Column("sample", pa.binary(), "the bytes of one packet that was not used",
-           "in the row for the whole file, for packets of another kind, or if credentials are "
-           "withheld"),
+           "in the row for the whole file; for packets that contain something other than a TCP "
+           "segment; if credentials are withheld"),
 )  # fmt: skip
 
 TOPIC_NAMES = (
@@ -409,12 +409,13 @@ RECORDS_TABLE = (
     Column("batch_records", _INT,
            "the record count in the batch's header; -1 for compressed messages", _NO_BATCH),
     _of_batch("partition_leader_epoch",
-              "the partition leader epoch; -1 if the batch has no such value"),
-    _of_batch("producer_id", "the producer id; -1 if the batch has no such value"),
-    _of_batch("producer_epoch", "the producer epoch; -1 if the batch has no such value"),
-    _of_batch("base_sequence", "the base sequence; -1 if the batch has no such value"),
+              "the partition leader epoch; -1 if the batch has none"),
+    _of_batch("producer_id", "the producer id; -1 if the batch has none"),
+    _of_batch("producer_epoch", "the producer epoch; -1 if the batch has none"),
+    _of_batch("base_sequence", "the base sequence; -1 if the batch has none"),
     _of_batch("is_transactional", "whether the batch is part of a transaction"),
-    _of_batch("is_control", "whether the records are control records, which no consumer receives"),
+    _of_batch("is_control", "whether the records are control records, which are not delivered to "
+              "consumers"),
     Column("error", _STRING,
            "the reason why there is no record: the batch is damaged, cut off or withheld",
            "for a record, or for a batch without records"),
@@ -443,8 +444,8 @@ MESSAGES = (
     Column("tagged_fields", TAGGED_FIELD_USES, "the tagged fields in the body: for each field, its "
            "structure and tag, whether Kafka knows the tag, how often the field occurs, and its "
            "size"),
-    _of_frame("error", "the reason why the body breaks its spec",
-              "if the body does not break its spec"),
+    _of_frame("error", "the reason why the body violates its spec",
+              "if the body conforms to its spec"),
     Column("bytes", pa.binary(), "the bytes of the frame", "if ``error`` is null; if the bytes may "
            "be credentials and the user did not ask for credentials"),
 )  # fmt: skip
@@ -486,7 +487,7 @@ AUDIT = (
     Column("topics", _TEXTS, "the first topics in the client's requests"),
     Column("topic_count", _LONG, "the number of topics in the client's requests"),
     Column("remedy", _STRING, "the recommended action; empty if no action is needed"),
-    Column("source", _STRING, "the source of the verdict; empty if the verdict has no source"),
+    Column("source", _STRING, "the source of the verdict; empty if there is none"),
     Column("team", _STRING, "the client's team, as given in the label file",
            "if no label file lists this client"),
 )  # fmt: skip
@@ -544,8 +545,8 @@ TABLES = (
 GROWN_TABLES = (
     Table(
         "topic_names",
-        "This table exists only among tables that grow. It contains one row for each topic id "
-        "whose name an analysis learned from Metadata responses and no earlier analysis knew.",
+        "This table exists only if the tables grow. It contains one row for each topic id whose "
+        "name an analysis learned from Metadata responses and no earlier analysis knew.",
         TOPIC_NAMES,
         ("topic_id",),
     ),

@@ -273,7 +273,7 @@ def _removing(kind: ConfiguredKind, name: str) -> str:
     if kind == "broker":
         return f"remove the configuration from server.properties, or run {command}"
     return (
-        f"before the upgrade: {command}; after the upgrade, a single command must delete all "
+        f"before the upgrade, run {command}; after the upgrade, a single command must delete all "
         "removed configurations"
     )
 

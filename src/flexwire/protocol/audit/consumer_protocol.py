@@ -215,8 +215,7 @@ def _by_assignments(traits: GroupTraits) -> GroupJudgement:
     if not traits.has_user_data:
         return GroupJudgement(
             "blocked",
-            "an assignment does not have the consumer format, so the broker does not convert the "
-            "group",
+            "an assignment is not in the consumer format, so the broker does not convert the group",
             f"remove the custom assignor {stop}",
             "KIP-848",
         )

@@ -141,7 +141,7 @@ def _what_lacks(use: Use, release: str) -> tuple[str, str]:
     offered = stable_versions(use.api_key, release)
     if offered:
         reason = (
-            f"Kafka {release} offers versions {offered} of this API, and no release reads both "
+            f"Kafka {release} offers versions {offered} of this API, but no release reads both "
             f"version {use.version} and one of these versions"
         )
         return reason, "no version in common"

@@ -281,7 +281,7 @@ def _too_new(party: Party, use: Use, release: str) -> UseVerdict | None:
     if negotiates(party, use):
         # The client sends the lower of the two maximum versions, and there is a common version.
         return None
-    newer = f"the version is newer than all versions that Kafka {release} reads"
+    newer = f"the version is newer than any version that Kafka {release} reads"
     first = heeds_offers_from(party)
     if first and use.asked != "never":
         reason = f"{newer}; client releases before {first} ignore the versions that brokers offer"

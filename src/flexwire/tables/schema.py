@@ -187,7 +187,7 @@ _NOT_READ = "if no header was read"
 _UNREAD = f"{_NOT_READ}; {_NO_REQUEST}"
 _OF_RECORD_BYTES = (
     "These tables omit the bytes of record batches, because the table ``records`` contains their "
-    "records. In place of the bytes, they contain the size of the bytes as a bigint: "
+    "records. In place of these bytes, the tables contain their size as a bigint: "
     "{}. The size is null if the bytes are null or withheld, or if a request log does not contain "
     "the size. With ``record_bytes=True``, the fields contain the bytes and keep their own names."
 ).format(
@@ -322,7 +322,7 @@ CONNECTIONS = (
     Column("client_id", _STRING, "the last client id of the connection's requests; in request "
            "logs, the first client id", "if no request has a client id"),
     Column("client_software_name", _STRING, "the ``client_software_name`` of the connection's "
-           "frames; if the lines of a request log contain several names, the greatest name",
+           "frames; if the lines of a request log contain several names, the name that sorts last",
            "if no request contains the name"),
     Column("client_software_version", _STRING, "the version of this software",
            "if no request contains the version"),
@@ -364,8 +364,8 @@ PACKETS = (
     Column("packets", _LONG, "the number of packets in the file, or the number of packets that "
            "were not used for this reason; for a log, the number of lines"),
     Column("sample", pa.binary(), "the bytes of one packet that was not used",
-           "in the row for the whole file; for packets that contain something other than a TCP "
-           "segment; if credentials are withheld"),
+           "in the row for the whole file; for packets of a protocol other than TCP; if "
+           "credentials are withheld"),
 )  # fmt: skip
 
 TOPIC_NAMES = (

@@ -370,7 +370,7 @@ class _Builder:
         self._unknown: list[str] = []
 
     def response(self) -> Message:
-        """Return the response. Raises `ArgumentError` if only a broker can build the response."""
+        """Return the response. Raises `ArgumentError` if only a broker can build it."""
         copied = {
             self._asked.key(field): getattr(self._request, field.attribute)
             for field in self._asked.structures[self._request.entry.name].fields

@@ -145,7 +145,7 @@ class FrameSplitter:
         return self.cut(data).payloads
 
     def cut(self, data: bytes) -> FrameGroup:
-        """Do the same as `feed`, but also return the bytes of the frames.
+        """Do the same as `feed`, but also return the frames' bytes.
 
         Frames that arrived in one piece are not copied.
         """
@@ -178,7 +178,7 @@ class FrameSplitter:
         return FrameGroup(data if start == len(data) else data[:start], payloads)
 
     def reach(self, data: bytes, most: int) -> int:
-        r"""Return the number of the next bytes that complete at most ``most`` frames.
+        r"""Return how many of the next bytes are needed to complete at most ``most`` frames.
 
         The result is the size of ``data`` if it completes fewer frames, or if a length in it cannot
         belong to a frame. This method does not process the bytes.

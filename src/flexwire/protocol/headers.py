@@ -300,7 +300,7 @@ def check_request(api_key: int, api_version: int) -> None:
 def known_request(
     api_key: int, api_version: int, correlation_id: int, client_id: str | None
 ) -> RequestFrame:
-    """Return a request with only these facts, for callers that need no other facts."""
+    """Return a request that contains only these facts, for callers that need no others."""
     return RequestFrame(
         api_key=api_key,
         api_version=api_version,
@@ -316,7 +316,7 @@ def known_request(
 @per_catalog
 @lru_cache(maxsize=4096)
 def request_name(api_key: int, version: int) -> str:
-    """Return the newest name of an API key's request with the version, or its newest name."""
+    """Return the newest name under which a request has this version, or else its newest name."""
     entries = request_entries(api_key)
     return next((entry.name for entry in entries if version in entry.versions), entries[0].name)
 
@@ -374,7 +374,7 @@ def parse_response(payload: bytes, api_key: int, api_version: int) -> ResponseFr
 
 
 def response_name(api_key: int, version: int) -> str:
-    """Return the newest name of an API key's response with the version, or its newest name."""
+    """Return the newest name under which a response has this version, or else its newest name."""
     return request_name(api_key, version).removesuffix("Request") + "Response"
 
 

@@ -52,8 +52,9 @@ def random_frame(message_class: type[Message], version: int, seed: int) -> Sampl
 def hostile_frame(message_class: type[Message], version: int, seed: int) -> HostileBytes:
     """Return a frame that is damaged in one place: in its body, its length or its header.
 
-    The same seed always results in the same frame. ``error`` is the error of a strict reader that
-    expects this message and receives only these bytes. Raises the errors of `random_frame`.
+    The same seed always results in the same frame. ``error`` is the error that a strict reader
+    reports if it expects this message and receives only these bytes. Raises the same errors as
+    `random_frame`.
 
     >>> hostile_frame(message("HeartbeatRequest"), 4, 2).damage
     "the frame's length is -1 instead of 179"

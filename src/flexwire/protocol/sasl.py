@@ -50,7 +50,7 @@ class Authentication:
         return self.is_open and not self.is_guarded
 
     def see(self, request: RequestFrame | None, payload: bytes, *, is_whole: bool) -> None:
-        """Process a request in the order of the stream. None means a request that did not decode.
+        """Process a request, in stream order. None is a request that could not be decoded.
 
         Unless ``is_whole`` is true, the payload is only the known beginning of the request.
         """

@@ -42,9 +42,9 @@ class ClientMetric:
     """A data point of a metric.
 
     ``kind`` is "gauge", "sum", "histogram", "exponential_histogram" or "summary". ``temporality``
-    describes the period of a sum or histogram: "delta" is the time since the last push,
-    "cumulative" is the time since ``start_us``. A gauge and a sum contain a ``value``. The other
-    kinds contain a ``count`` and a ``sum``. Times are microseconds since the epoch, or 0 if the
+    describes the period of a sum or histogram: "delta" is the time since the last push, and
+    "cumulative" is the time since ``start_us``. Gauges and sums contain a ``value``; the other
+    kinds contain a ``count`` and a ``sum``. Times are in microseconds since the epoch, or 0 if the
     metric has no time.
     """
 
@@ -64,7 +64,7 @@ class ClientMetric:
 def read_client_metrics(
     metrics: bytes, compression_type: int = 0, *, limit: int = MOST_INFLATED
 ) -> list[ClientMetric]:
-    """Read the metrics of a PushTelemetry request, by its compression type.
+    """Read the metrics in a PushTelemetry request, given its compression type.
 
     Raises `DecodeError` for bytes that are not metrics or exceed ``limit`` bytes after
     decompression, and `CodecError` if OpenTelemetry's classes are not installed. Metrics of an

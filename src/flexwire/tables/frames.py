@@ -1,7 +1,7 @@
 """The rows of the tables of frames, connections and packets.
 
-``outcome`` is "decoded", "lenient" (the body breaks its spec, as ``error`` says, but Kafka's Java
-code reads it), "failed", or the kind of the frame if it contains no body to decode.
+``outcome`` is "decoded", "lenient" (the body violates its spec, as ``error`` explains, but Kafka's
+Java code reads it), "failed", or the kind of frame if the frame contains no body to decode.
 """
 
 from __future__ import annotations

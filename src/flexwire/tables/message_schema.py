@@ -3,8 +3,8 @@
 The message is in ``body``, one struct that contains every field of every version (see
 `flexwire.columnar.types`). A single column keeps the names of the message's fields separate from
 those of the facts: ``select(client_id, body.topics)``. If a body cannot be decoded, the row
-contains the bytes and the reason. If a body breaks its spec but Kafka's Java code reads it, the row
-contains the body, the bytes and the reason.
+contains the bytes and the reason. If a body violates its spec but Kafka's Java code reads it, the
+row contains the body, the bytes and the reason.
 
 The layout of a few versions changed without a new version number, mostly while the versions were in
 preview. If the user specifies the release of the captured brokers, bytes are read with the layout

@@ -310,9 +310,9 @@ def role_of(
 ) -> Role:
     """Return the role of a sender, based on all APIs used with one client id and address.
 
-    ``is_replica`` is true if a Fetch request has the id of a replica (not negative), which
-    consumers never send. ``highest`` is the highest version of each API that was sent, if known,
-    because only brokers send the higher versions of some requests.
+    ``is_replica`` is true if a Fetch request contains a replica's id (one that is not negative),
+    which consumers never send. ``highest`` contains the highest version of each API that was sent,
+    if known, because only brokers send the higher versions of some requests.
 
     >>> role_of({18, 4}), role_of({18, 63}), role_of({18, 1}, is_replica=True), role_of({18, 1})
     ('controller', 'broker', 'broker', 'client')

@@ -36,7 +36,7 @@ _CAPTURE = "capture the client from the start of a connection, when clients send
 def remedy_of(party: Party, use: Use, release: str, *, is_certain: bool) -> tuple[str, str]:
     """Return the remedy for one version of a client, and its source.
 
-    Without ``is_certain``, the first step is to find out whether the client stops working.
+    Unless ``is_certain`` is true, the first step is to find out whether the client stops working.
     """
     if not common_versions(party, use, release):
         return _about_missing(party, use, release)
@@ -73,7 +73,7 @@ def _about_missing(party: Party, use: Use, release: str) -> tuple[str, str]:
 
 
 def _about_newer(party: Party, use: Use, release: str) -> str:
-    """Return the remedy for a client that sends a version which the release does not know yet."""
+    """Return the remedy for a client that sends a version that the release does not know yet."""
     reads = f"{name_of(use.api_key)} {read_versions(use.api_key, release)}"
     pins, first = pinning_settings(party), heeds_offers_from(party)
     if find_library(party) is None and party.software_name is None:

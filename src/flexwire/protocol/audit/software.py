@@ -130,7 +130,7 @@ class SoftwareFact:
 
 
 def facts_about(party: Party, conduct: Conduct, release: str) -> list[SoftwareFact]:
-    """Return the listed facts about a client's software on a release.
+    """Return the known facts about a client's software on a release.
 
     There are no such facts about brokers.
     """
@@ -171,7 +171,7 @@ def pinning_settings(party: Party) -> list[Pin]:
 
 
 def find_library(party: Party) -> Library | None:
-    """Return the library of a client, by its default client id or otherwise by its software.
+    """Return a client's library, identified by its default client id or else by its software.
 
     >>> from flexwire.protocol.audit import Party
     >>> find_library(Party("Telegraf", None, None, "sarama", "v1.46.1")).library

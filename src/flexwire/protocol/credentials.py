@@ -85,12 +85,12 @@ def _field(
 
 
 _TOKEN = "a SASL token contains the password (PLAIN) or enough to guess it offline (SCRAM)"  # noqa: S105  # this is a reason, not a password
-_HMAC = "the HMAC of a delegation token is enough to log in"
-_SCRAM = "the salt and the hashed password of a SCRAM user are enough to guess the password offline"
+_HMAC = "anyone who has a delegation token's HMAC can log in"
+_SCRAM = "a SCRAM user's salt and hashed password are enough to guess the password offline"
 _REPLY = "the broker's response to a SASL token can quote the token"
 _METADATA = "the cluster's metadata contains SCRAM keys and all configurations"
 _CONFIG = "a configuration can be a password or a key"
-_QUOTE = "a broker quotes the value that it refuses, and a plug-in can return any text"
+_QUOTE = "a broker quotes the value that it rejects, and a plug-in can return any text"
 _TOPOLOGY = "a broker keeps the topology of an earlier request and quotes it in later responses"
 _ENVELOPE = "a complete forwarded message, which can contain any credential"
 

@@ -89,8 +89,8 @@ def request_header_version(
         return header
     if header == 0:
         raise UnknownMessageError(
-            f"api key {api_key} v{version} has a header without a client id, and KIP-482 defines "
-            "no header version for such a header"
+            f"api key {api_key} v{version} has a header without a client id, for which KIP-482 "
+            "defines no header version"
         )
     return int(version in _flexible_versions(api_key, MessageType.REQUEST))
 

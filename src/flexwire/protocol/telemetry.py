@@ -73,7 +73,7 @@ def read_client_metrics(
     raw = to_bytes(metrics, "metrics")
     number = to_int(compression_type, "compression_type")
     if not 0 <= number < len(COMPRESSIONS):
-        raise _refused(f"no compression type has the number {number}")
+        raise _refused(f"no compression type has number {number}")
     try:
         data = inflate(COMPRESSIONS[number], raw, magic=_MAGIC, limit=to_int(limit, "limit"))
     except RecordError as error:

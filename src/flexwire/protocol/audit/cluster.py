@@ -249,12 +249,12 @@ def _configurations(seen: ClusterSeen, release: str, kind: ConfiguredKind) -> It
     elif looked_at:
         many = f"{looked_at:,} {kind if looked_at == 1 else kind + 's'}"
         reason = (
-            f"captured DescribeConfigs responses about {many} contain no configuration that "
+            f"captured DescribeConfigs responses for {many} contain no configuration that "
             f"{release} lacks"
         )
     else:
         reason = (
-            f"neither a DescribeConfigs response about {kind}s nor the cluster's metadata was seen"
+            f"neither a DescribeConfigs response for {kind}s nor the cluster's metadata was seen"
         )
         remedy = (
             f"capture the traffic of kafka-configs --describe --entity-type {kind}s --all, or read "

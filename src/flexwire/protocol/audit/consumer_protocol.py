@@ -274,8 +274,8 @@ def _with_settings(member: GroupMember, support: ProtocolSupport) -> GroupJudgem
         )
     return GroupJudgement(
         "moves as it is",
-        f"{support.library} uses the protocol by default in {support.is_default_from} and later, "
-        "and no obstacle was seen",
-        f"do nothing; with {support.setting}, the group moves earlier",
+        f"{support.library} uses the protocol by default from {support.is_default_from} on, and no "
+        "obstacle was seen",
+        f"do nothing, or set {support.setting} to move the group earlier",
         support.citation,
     )

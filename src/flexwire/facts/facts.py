@@ -323,7 +323,7 @@ class VersionUse:
     """The number of ``requests`` that one client sent in one version of one API.
 
     ``verdict`` is the audit's most serious verdict, with the last release that accepts the version
-    and the first release that does not. ``verdict`` is "read" if the audit found nothing.
+    and the first release that does not. ``verdict`` is "read" if there is no finding.
     """
 
     client: Client
@@ -434,7 +434,7 @@ class DecodeFailure:
 
 @dataclass(frozen=True, slots=True)
 class FailureCount:
-    """The number of frames that failed to decode for the same reason, regardless of its numbers."""
+    """The number of frames that failed to decode for a reason, regardless of the numbers in it."""
 
     reason: str
     count: int

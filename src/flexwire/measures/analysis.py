@@ -73,7 +73,7 @@ class TableFacts:
 
 
 def first_sources(packets: Mapping[str, int]) -> dict[str, int]:
-    """Return as many capture files as the facts list, first by name, with their packets."""
+    """Return the first capture files by name, up to the facts' limit, with their packets."""
     return {path: packets[path] for path in nsmallest(SOURCES_SHOWN, packets)}
 
 

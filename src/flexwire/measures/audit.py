@@ -130,7 +130,7 @@ class AuditSums:
         return (logged_connections(rows[OF_LOG]) for rows in self._rows.parts())
 
     def ids_of_lines_without(self) -> Iterator[dict[str, LoggedIds]]:
-        """Yield the connection ids that some of a connection's lines in request logs lack."""
+        """Yield, by connection, the client's ids that some of its lines in request logs lack."""
         return (ids_of_lines_without(rows[OF_LOG]) for rows in self._rows.parts())
 
     def merge(self, other: AuditSums) -> None:

@@ -216,10 +216,10 @@ def _by_connection(rows: pa.RecordBatch) -> pa.TableGroupBy:
 
 
 def ids_of_lines_without(rows: pa.RecordBatch) -> dict[str, LoggedIds]:
-    """Return the connection ids that are missing from some of a connection's lines.
+    """Return, by connection, the client's ids that some of the connection's lines lack.
 
-    They come from partial facts, and are in the table of connections. A line before the first
-    client id of its connection is assigned no client id. A line that was cut off before the
+    ``rows`` contains partial facts. The ids are in the table of connections. A line before the
+    first client id of its connection is assigned no client id. A line that was cut off before the
     connection's name belongs to no connection.
     """
     only_null = pc.CountOptions(mode="only_null")

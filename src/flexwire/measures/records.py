@@ -290,7 +290,7 @@ def _runs(records: pa.RecordBatch | RunRows) -> _BatchRuns:
         first = starts = run_starts(records, _OF_BATCH)
         is_control = bits(records["is_control"].fill_null(fill_value=False))
     offset, key, value = own["offset"], own["key"], own["value"]
-    # Control records end transactions and are not delivered to consumers.
+    # Control records end transactions, and consumers skip them.
     is_seen = bits(offset.is_valid()) & ~is_control
     of_rows = (
         is_seen,

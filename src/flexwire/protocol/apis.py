@@ -83,7 +83,7 @@ def api_name(api_key: int) -> str:
 def api_key_of(name: str) -> int:
     """Return the API key of the request with this name, with or without the suffix.
 
-    Raises `UnknownMessageError`, whose message contains the most similar name.
+    Raises `UnknownMessageError`, whose message suggests the most similar name, if there is one.
 
     >>> api_key_of("Metadata"), api_key_of("MetadataRequest")
     (3, 3)
@@ -101,9 +101,9 @@ def api_key_of(name: str) -> int:
 def find_api(text: str) -> CatalogEntry:
     """Return the newest request of the API that a string specifies.
 
-    ``text`` is an API key or a name. The name may be in upper or lower case, with or without
-    "Request" or "Response" at the end. An old name stands for the API that uses the name's API key
-    today. Raises `UnknownMessageError`, whose message contains the most similar name.
+    ``text`` is an API key or a name, with or without "Request" or "Response" at the end. The case
+    of a name does not matter. An old name stands for the API that uses the name's API key today.
+    Raises `UnknownMessageError`, whose message suggests the most similar name, if there is one.
 
     >>> find_api("3").name, find_api("metadata").name, find_api("ListOffset").name
     ('MetadataRequest', 'MetadataRequest', 'ListOffsetsRequest')

@@ -108,7 +108,7 @@ def find_removal(kind: ConfiguredKind, name: str, release: str) -> RemovedConfig
 
 @cache
 def removed_configurations() -> frozenset[tuple[ConfiguredKind, str]]:
-    """Return the configurations that one known release supports and a later release lacks."""
+    """Return the configurations that some known release supports and a later release lacks."""
     newest = known_releases()[-1]
     return frozenset(
         (kind, name)

@@ -7,7 +7,7 @@ they are not. This module makes all these decisions: pass the payloads of a conn
 `Conversation` in order. For each frame, it returns the frame's kind and the pair to which the frame
 belongs.
 
-A request that expects a response shares with that response a ``pair``, a number that is unique
+A request that expects a response and that response share a ``pair``, a number that is unique
 within the connection. The two can therefore be joined immediately, if both are present
 (``Turn.request``), or later by connection and pair, as Spark joins rows. Bodies are decoded
 elsewhere, except where the body decides whether the request is answered.
@@ -183,7 +183,7 @@ class Conversation:
     ) -> None:
         """Initialize. ``authentication`` and ``client_id`` are known from earlier frames.
 
-        So is ``is_exchanging``, which means that bare tokens may follow.
+        ``is_exchanging``, also known from earlier frames, means that bare tokens may follow.
 
         ``most_read`` limits how many bytes of a frame are decoded, for callers that must not
         block. For a longer request, only the header and the beginning of the body are decoded.

@@ -154,7 +154,7 @@ _HIDING: Final = frozenset(re.sub("Response$", "Request", name) for name in _OF_
 
 
 def credential_fields(message_name: str) -> tuple[CredentialField, ...]:
-    """Return the fields that contain credentials in a message. Most messages have no such field."""
+    """Return a message's fields that contain credentials. Most messages have no such field."""
     return _OF_MESSAGE.get(message_name, ())
 
 
@@ -170,7 +170,7 @@ def carries_credentials(message_name: str) -> bool:
 def hides_credentials(message_name: str, payload: bytes) -> bool:
     """Return whether a request, its response or the records in it may carry credentials.
 
-    If so, bytes that cannot be decoded later on the connection may be credentials.
+    If so, later bytes on the connection that cannot be decoded may be credentials.
     """
     if message_name in _HIDING:
         return True

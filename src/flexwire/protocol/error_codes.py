@@ -111,7 +111,7 @@ RETRIABLE: Final = frozenset((
     88, 89, 100, 103, 106, 122, 123, 133,
 ))
 # fmt: on
-"""The codes after which a client may repeat the request, because it may succeed."""
+"""The codes after which a client may repeat the request, because the repetition may succeed."""
 
 
 class ErrorCode(NamedTuple):

@@ -56,7 +56,7 @@ _ALERT_ADVICE: Final = (
 _HTTP_REQUEST: Final = (
     "If a broker logs this, a program sends HTTP to the broker's port: a load balancer's health "
     "check, a monitoring system, a browser or a scanner. Point that program at another port, "
-    "or have it check the broker's port simply by opening a TCP connection."
+    "or have it check the broker's port only by opening a TCP connection."
 )
 _HTTP_RESPONSE: Final = (
     "If a client logs this, its bootstrap.servers points to an HTTP server, such as a REST proxy, "

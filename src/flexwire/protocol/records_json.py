@@ -2,7 +2,7 @@
 
 A batch is ``{"records": […]}``, together with the fields of its header. The header fields have the
 names of `RecordBatch`, spelled as in JSON. A record contains ``key``, ``value``, ``headers`` and
-``timestamp``. Bytes that are text are a string; other bytes are ``{"base64": …}`` or
+``timestamp``. Bytes that are text become a string; other bytes become ``{"base64": …}`` or
 ``{"hex": …}``. The JSON form can be sent again as a request.
 """
 

@@ -81,7 +81,7 @@ def within_allowance(inflation: Inflation, write: Callable[[Inflation], None]) -
 def inflated_bytes(rows: Rows, max_inflated: int) -> int:
     """Return how many bytes the records of compressed batches take.
 
-    The sum includes the bytes of keys, values and record headers, plus `RECORD_COST` for each
+    The sum consists of the bytes of keys, values and record headers, plus `RECORD_COST` for each
     record and record header. A batch that cannot be read counts as ``max_inflated`` bytes, because
     its inflated size is unknown.
     """
@@ -109,7 +109,7 @@ def inflated_bytes(rows: Rows, max_inflated: int) -> int:
 def digested_bytes(digests: Mapping[str, Words]) -> int:
     """Return how many bytes compressed batches took when inflated, from digests of `BatchDigests`.
 
-    The sum includes the uncompressed bytes of the batches, plus `RECORD_COST` for each record
+    The sum consists of the uncompressed bytes of the batches, plus `RECORD_COST` for each record
     and record header.
     """
     size = digests["uncompressed_size"].copy()

@@ -70,8 +70,7 @@ LOG_BATCHES = (
     _of_batch("producer_epoch", "the producer epoch; -1 if the batch has none"),
     _of_batch("base_sequence", "the base sequence; -1 if the batch has none"),
     _of_batch("is_transactional", "whether the batch is part of a transaction"),
-    _of_batch("is_control", "whether the batch contains control records, which are not delivered "
-                            "to consumers"),
+    _of_batch("is_control", "whether the batch contains control records, which consumers skip"),
     _of_batch("has_delete_horizon", "whether the base timestamp of the batch is a delete horizon"),
     Column("key_bytes", _LONG, "the total size of the records' keys in bytes", _DAMAGE),
     Column("value_bytes", _LONG, "the total size of the records' values in bytes", _DAMAGE),

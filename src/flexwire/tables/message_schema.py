@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @per_catalog
 @cache
 def class_of(name: str, version: int, release: str | None) -> type[Message]:
-    """Return the class that reads a version as ``release`` wrote it. None: the newest release.
+    """Return the class that reads a version as ``release`` (or, if None, the newest) wrote it.
 
     If the layouts are the same, the result is the newest class, with its names.
     """

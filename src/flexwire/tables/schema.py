@@ -364,7 +364,8 @@ PACKETS = (
     Column("packets", _LONG, "the number of packets in the file, or the number of packets that "
            "were not used for this reason; for a log, the number of lines"),
     Column("sample", pa.binary(), "the bytes of one packet that was not used",
-           "in the row for the whole file; for packets of a protocol other than TCP; if "
+           "in the row for the whole file; for packets that contain no TCP segment or have an "
+           "unsupported link type; in the row that states why the file cannot be read; if "
            "credentials are withheld"),
 )  # fmt: skip
 
@@ -414,8 +415,7 @@ RECORDS_TABLE = (
     _of_batch("producer_epoch", "the producer epoch; -1 if the batch has none"),
     _of_batch("base_sequence", "the base sequence; -1 if the batch has none"),
     _of_batch("is_transactional", "whether the batch is part of a transaction"),
-    _of_batch("is_control", "whether the records are control records, which are not delivered to "
-              "consumers"),
+    _of_batch("is_control", "whether the records are control records, which consumers skip"),
     Column("error", _STRING,
            "the reason why there is no record: the batch is damaged, cut off or withheld",
            "for a record, or for a batch without records"),

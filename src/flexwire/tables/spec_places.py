@@ -26,7 +26,7 @@ KINDS = tuple(_ENTITIES.values())
 @per_catalog
 @cache
 def entity_paths(message: str) -> tuple[tuple[tuple[str, ...], str], ...]:
-    """Return the paths of the columns that contain names of `KINDS`, each with its kind.
+    """Return the paths of the columns that name groups or topics, each with its kind (`KINDS`).
 
     >>> entity_paths("JoinGroupRequest")
     ((('group_id',), 'groups'),)

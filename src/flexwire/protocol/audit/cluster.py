@@ -204,8 +204,8 @@ def _metadata_version(seen: ClusterSeen, release: str) -> ClusterGate:
             release, gate, "will break", gate, "level too low", reason, remedy, source=source
         )
     reason = (
-        f"the metadata.version level is {level}, which {release} accepts: it requires "
-        f"{_LEAST_LEVEL} (3.3-IV3) or higher"
+        f"the metadata.version level is {level}, and {release} requires {_LEAST_LEVEL} (3.3-IV3) "
+        "or higher"
     )
     return ClusterGate(
         release, gate, "nothing seen against it", gate, "level", reason, source=source

@@ -1,7 +1,7 @@
 """Decide whether a group can move to the consumer protocol (KIP-848, KIP-1274).
 
-Since Kafka 5.0, Java's KafkaConsumer has used the consumer protocol by default. No other client
-does so. A group moves when its first member sends ConsumerGroupHeartbeat: the broker then converts
+From Kafka 5.0 on, Java's KafkaConsumer uses the consumer protocol by default. No other client does
+so. A group moves when its first member sends ConsumerGroupHeartbeat: the broker then converts
 the group and its classic members, unless there is an obstacle.
 
 `consumer_protocol.json` contains the known facts about libraries, the brokers' refusals, and the

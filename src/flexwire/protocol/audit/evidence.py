@@ -67,7 +67,7 @@ class Conduct:
     ``connections`` is the number of the client's connections. Each connection belongs to only one
     client. ``configured`` contains the configurations that the client set and some release lacks.
     ``mechanisms`` contains the mechanisms in the client's SASL handshakes. ``whole`` is true if
-    the capture contains all of the client's connections from the start, and therefore all of its
+    all of the client's connections were captured from the start, and therefore all of its
     handshakes.
     """
 

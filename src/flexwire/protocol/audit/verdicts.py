@@ -142,8 +142,8 @@ def _nothing(party: Party, conduct: Conduct, release: str) -> UseVerdict:
     span = f"{spread} in {_lasting(seen_us)}"
     lacking = "".join(f"; {fallback}" for fallback in _lacking(party, conduct, release))
     reason = (
-        f"Kafka {release} reads every version that the client used ({apis}), or the client "
-        "negotiates versions"
+        f"the client used {apis} only in versions that Kafka {release} reads, or it negotiates "
+        "versions"
     )
     return UseVerdict("nothing seen against it", "versions", f"{reason}{lacking}; {span}")
 

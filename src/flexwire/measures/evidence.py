@@ -218,7 +218,7 @@ def _brokers(offers: Offers) -> tuple[str, ...]:
 
 
 def _named_alone(uses: Iterable[SeenUse]) -> dict[Key, Software]:
-    """Return the software of each client that sent exactly one software name."""
+    """Return the software of each client that named exactly one software and version."""
     named: defaultdict[Key, set[Software]] = defaultdict(set)
     for use in uses:
         if use.client_software_name is not None:

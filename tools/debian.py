@@ -35,7 +35,7 @@ class Programs:
     architecture: str = ""
     """Debian's name of the architecture, such as "arm64"; if empty, this machine's.
 
-    For another architecture, all dependencies are downloaded too.
+    If an architecture is named, all dependencies are downloaded too.
     """
     are_sources: bool = False
     """True if the packages' original source archives are downloaded, as the authors made them."""

@@ -1,4 +1,4 @@
-"""Only the given specs are compared. A message is removed only if the new input should have it."""
+"""Only given specs are compared. A message is removed only if the new input should contain it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON form keeps values that Kafka's converters lose, and errors in JSON name the position."""
+"""The JSON form keeps values that Kafka's converters lose, and errors in JSON name the path."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAGES = pages(catalog())
-# The texts after the messages' headings, wherever the headings are.
+# Each message's heading, and the text after it, from all pages.
 MESSAGES = [
     part.partition("\n") for text in PAGES.values() for part in f"\n{text}".split("\n## ")[1:]
 ]

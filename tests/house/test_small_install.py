@@ -174,7 +174,7 @@ def test_a_call_works_without_what_only_unix_has() -> None:
     assert json.loads(done.stdout)["brokers"] == []
 
 
-# Without a wheel for the platform, google-crc32c contains only its slow part in Python.
+# Without a wheel for the platform, google-crc32c contains only its slow Python code.
 FAST_CRC = {"google_crc32c.cext"}
 
 

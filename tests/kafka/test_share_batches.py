@@ -18,7 +18,7 @@ def batch(text: str) -> tuple[int, int, int, int]:
     return first, last, fate, count
 
 
-# 3.9 contains no released share coordinator.
+# Kafka 3.9 has no released share coordinator.
 @pytest.mark.parametrize("version", VERSIONS[1:])
 def test_the_reference_is_kafkas_combiner(version: str) -> None:
     drawn = random_batches(2000)

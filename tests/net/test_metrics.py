@@ -67,7 +67,7 @@ def test_every_count_is_told(data: st.DataObject) -> None:
     expected = {name if name in GAUGES else f"{name}_total": counts[name] for name in names}
     assert values(text) == {**expected, "clients": 3}
     assert text.endswith('\nflexwire_tap_info{version="1.2"} 1\n# EOF\n')
-    # In the grammar of OpenMetrics 1.0, a family contains one type line, before its samples.
+    # In the grammar of OpenMetrics 1.0, a family has one type line, before its samples.
     families = re.findall(r"^# TYPE (\S+) (?:counter|gauge|info)$", text, re.MULTILINE)
     assert len(set(families)) == len(families) == len(names) + 2
     for family in re.findall(r"^# UNIT (\S+) bytes$", text, re.MULTILINE):

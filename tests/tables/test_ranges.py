@@ -1,4 +1,4 @@
-"""A capture that is decoded range by range yields the same rows as in one range.
+"""A capture that is decoded range by range yields the same rows as in a single range.
 
 test_reference.py checks that these are the rows of the reference.
 """

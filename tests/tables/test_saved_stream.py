@@ -95,8 +95,7 @@ def _told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "flexwire")
 
 
-# One shape contains everything that a capture can contain, one has TLS, and one has a single
-# connection.
+# One shape contains everything that a capture can contain, and one has a single connection.
 FEW = ("EVERYTHING", "ONE_CONNECTION")
 
 

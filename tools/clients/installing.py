@@ -188,7 +188,7 @@ def _place(name: str, decides: bytes) -> Path:
 
 @contextlib.contextmanager
 def _made(name: str, decides: bytes) -> Iterator[Path | None]:
-    """Yield a directory to fill, which then appears as a whole; None if it exists."""
+    """Yield a directory to fill, which then appears as a whole; yield None if it exists."""
     KEPT.mkdir(parents=True, exist_ok=True)
     place = _place(name, decides)
     with KEPT.joinpath("lock").open("w") as lock:

@@ -1,7 +1,7 @@
-"""Leave modules without examples, and files without selected tests, out of a test run.
+"""Leave modules without doctests, and files without selected tests, out of a test run.
 
-Each process of a run imports everything that it collects. Without this, `make fast` would import
-PySpark for nothing.
+Each process of a run imports everything that it collects. Otherwise, `make fast` would import
+PySpark needlessly.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MARKED: Final = re.compile(
 
 @cache
 def left_out(expression: str) -> frozenset[str]:
-    """Return the markers whose tests an expression always leaves out.
+    """Return the markers whose tests an expression always excludes.
 
     >>> sorted(left_out("not (spark or slow) and not guard"))
     ['guard', 'slow', 'spark']
@@ -42,7 +42,7 @@ def left_out(expression: str) -> frozenset[str]:
 
 
 def marker_of(text: str) -> str | None:
-    """Return a marker that all tests of a file have.
+    """Return a marker that applies to all tests in a file, or None.
 
     >>> marker_of("pytestmark = pytest.mark.spark")
     'spark'
@@ -55,7 +55,7 @@ def marker_of(text: str) -> str | None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import files whose tests are all left out."""
+    """Do not import files whose tests are all excluded."""
     if collection_path.suffix != ".py" or not (names := left_out(config.option.markexpr)):
         return None
     return marker_of(collection_path.read_text(encoding="utf-8")) in names or None
@@ -65,7 +65,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collect_file(
     file_path: Path,
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Do not import modules without examples to look for examples."""
+    """Do not import modules just to look for doctests if they contain none."""
     found = yield
     if (
         any(isinstance(one, DoctestModule) for one in found)
@@ -77,7 +77,7 @@ def pytest_collect_file(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Exclude the objects of tests and modules from garbage collection while they are made."""
+    """Disable garbage collection while the objects of tests and modules are created."""
     gc.disable()
     try:
         return (yield)
@@ -88,13 +88,13 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_finish() -> None:
     """Exclude objects that live as long as the process, which saves a sixth of the tests' time.
 
-    A million objects belong to tests, modules and message classes, and collecting them frees almost
-    nothing. Young objects are collected as usual, and all objects once at the end.
+    A million objects belong to tests, modules and message classes, and a collection over them frees
+    almost nothing. Young objects are collected as usual, and all objects once at the end.
     """
     gc.collect()
     gc.freeze()
-    # The interpreter frees everything at its end: DuckDB's binding reports remaining objects as
-    # leaks. Before that, pytest collects twice more, which frees the objects of tests alone.
+    # Everything must be freed at the interpreter's end, because DuckDB's binding reports remaining
+    # objects as leaks. Before that, pytest collects twice more, which frees only tests' objects.
     atexit.register(gc.unfreeze)
     youngest, younger, _ = _USUAL
     gc.set_threshold(youngest, younger, 1000)

@@ -1,4 +1,4 @@
-"""Settings of all tests: the shared Spark session, and how tests run in parallel."""
+"""Settings for all tests: the shared Spark session, and how tests run in parallel."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 LONG = ("slow", "guard")
 SESSIONS = 2
-"""How many processes of a run start a Spark session.
+"""The number of processes in a run that may start a Spark session.
 
-Each takes 2 GB, and half a minute of CPU time until its queries are fast.
+Each session takes 2 GB, and half a minute of CPU time before its queries are fast.
 """
 FEW_STAGES = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.optimizer.disableHints": "true",
-    # Without this, PySpark asks Java for the session, and for the line that runs, at each column.
+    # Otherwise, PySpark asks Java for the session, and for the line that runs, for each column.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
-"""The settings for answers about small tables apply too.
+"""These settings are used in addition to those for answers about small tables.
 
-A query of a few rows is one job with one task a stage, and takes half the time. Analyses on a
-cluster use Spark's own settings.
+A query of a few rows then runs as one job with one task per stage, and takes half the time.
+Analyses on a cluster use Spark's own settings.
 """
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """End every run, and run tests that change their process in a separate process."""
+    """Make sure that every run ends, and run tests that change their process in a separate one."""
     config.pluginmanager.register(collecting)
     config.pluginmanager.register(ending)
     config.pluginmanager.register(own_process)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse tests that use Spark without the marker, and run the longest files first."""
+    """Refuse tests that use Spark without its marker, and run the longest files first."""
     ranks: dict[str, int] = {}
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) and not is_spark(item):
@@ -60,7 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             file = scope(item.nodeid)
             is_long = any(map(item.get_closest_marker, LONG))
             ranks[file] = min(ranks.get(file, 2), 1 if is_long else 2)
-    # The longest files come first, so that no process still has one when all others are done.
+    # The longest files come first, so that no process still runs one when all others are done.
     items.sort(key=lambda item: 0 if is_spark(item) else ranks[scope(item.nodeid)])
 
 
@@ -89,7 +89,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             super()._assign_work_unit(node)
 
     scheduling = FewSessions(config, log)
-    # Files keep the order above; by default xdist sorts them by the number of their tests.
+    # Files keep the order above; by default, xdist sorts them by their number of tests.
     config.option.loadscopereorder = False
     config.stash[ending.WATCH].scheduler = scheduling
     return scheduling
@@ -98,7 +98,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def next_file(files: Iterable[str], *, is_full: bool) -> str:
     """Return the file that a process runs next.
 
-    If no more Spark sessions are allowed, a process takes Spark files last.
+    With ``is_full``, the process may start no Spark session, so Spark files come last.
     """
     waiting = [*files]
     others = (one for one in waiting if not shares_spark(one))
@@ -106,20 +106,20 @@ def next_file(files: Iterable[str], *, is_full: bool) -> str:
 
 
 def scope(nodeid: str) -> str:
-    """Return the file of a test, whose tests all run in one process."""
+    """Return the file that contains a test; all tests of a file run in one process."""
     return nodeid.partition("::")[0]
 
 
 @cache
 def shares_spark(file: str) -> bool:
-    """Return whether a file has a test that uses its process's session."""
+    """Return whether a file contains a test that uses the session of its process."""
     path = ROOT / file
     # Sessions that a test starts use other files.
     return path.exists() and "spark: SparkSession" in path.read_text(encoding="utf-8")
 
 
 def _remember_classes() -> None:
-    """Ask Java only once what a name means: PySpark asks again for each column."""
+    """Ask Java only once what a name means; by default, PySpark asks again for each column."""
     from py4j.java_gateway import (  # noqa: PLC0415 - the import takes a while
         JavaClass,
         JavaMember,
@@ -149,7 +149,7 @@ def spark() -> Iterator[SparkSession]:
     # Python's proxies for Java objects refer to themselves, so only garbage collection frees them.
     # Collected as rarely as in other processes, these proxies would fill Java's heap.
     collecting.collect_as_usual()
-    # Tests run small jobs, as an analysis does, and use the same settings.
+    # Tests run small jobs, as analyses do, and use the same settings.
     conf = with_archive(SMALL_JAVA | SMALL_CONF | FEW_STAGES)
     java = os.environ.get("JAVA_HOME")
     started = session("flexwire tests", master="local[2]", memory="1g", conf=conf)

@@ -20,12 +20,12 @@ CAPTURES = ("everything", "hosts", "strange")
 
 
 def capture_files(name: str) -> list[Path]:
-    """Return the files of a capture that is in the repository."""
+    """Return the files of a capture in the repository."""
     return sorted((VECTORS / name).glob("*.pcap*"))
 
 
 def listed(paths: Iterable[Path]) -> ActivityReader:
-    """Read whole captures and return their connections."""
+    """Read whole captures, and return the reader that lists their connections."""
     reader = ActivityReader()
     reader.read(GrowingCaptures(paths).poll(must_exist=True))
     reader.finish()
@@ -35,5 +35,5 @@ def listed(paths: Iterable[Path]) -> ActivityReader:
 def frame_of(
     direction: Direction, payload: bytes, at_us: int = 0, connection: str = CONNECTION
 ) -> CapturedFrame:
-    """Return a frame with its length."""
+    """Return a frame with this payload, in a connection and a direction."""
     return CapturedFrame(connection, direction, at_us, at_us, 0, len(payload) + 4, payload)

@@ -99,7 +99,7 @@ def test_a_conversation_is_listed_with_its_client_topics_error_and_waiting() -> 
     assert (row.waiting, row.oldest) == (1, ("Metadata", 4_000_000))
     sent = sum(len(framed(payload)) for direction, payload in said if direction == "request")
     assert row.request_bytes == sent
-    # A connection is listed only if the reader recognizes something as Kafka.
+    # A connection is listed only after some of its traffic is recognized as Kafka.
     assert list(table) == []
     row.is_kafka = True
     assert list(table) == [row]
@@ -168,7 +168,7 @@ def test_a_connection_s_end_is_listed_and_then_forgotten() -> None:
         assert (row.is_open, row.closed_by, row.is_reset) == (False, *expected)
         reader.table.forget_closed()
         assert list(reader) == []
-        # The last acknowledgement of a connection does not start another connection.
+        # A connection's last acknowledgement does not start another connection.
         reader.push(tcp(CLIENT, 1001 + len(ping)))
         assert len(reader.table) == 0
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-# The body of a request without fields, which is an empty tag section.
+# The body of a request without fields: an empty tag section.
 NOTHING = b"\0"
 
 

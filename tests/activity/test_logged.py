@@ -1,4 +1,4 @@
-"""Whole and growing request logs show the same activity: equal sums, clients and topics."""
+"""Whole and growing request logs show the same activity: the same sums, clients and topics."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def grow(source: RequestLogActivity) -> None:
 
 @pytest.fixture
 def follow() -> Iterator[Follow]:
-    """Yield the sources of growing logs, and close them at the end."""
+    """Yield a function that follows growing logs; close its sources at the end."""
     with ExitStack() as stack:
 
         def begin(*paths: Path) -> RequestLogActivity:
@@ -60,7 +60,7 @@ def follow() -> Iterator[Follow]:
 
 
 def error_codes(value: Any) -> list[int]:
-    """Return the error codes in a response's JSON, by field name."""
+    """Return every error code in a response's JSON, found by the name of its field."""
     if isinstance(value, list):
         return [code for one in value for code in error_codes(one)]
     if not isinstance(value, dict):
@@ -79,7 +79,7 @@ def test_sums_are_those_of_the_lines(release: str) -> None:
             continue
         counted[f"api {said['requestHeader']['requestApiKeyName'].replace('_', '')}"] += 1
         counted[f"by {said['principal']}"] += 1
-        counted["responses"] += bool(said["response"])  # with acks 0 there is no response
+        counted["responses"] += bool(said["response"])  # with acks 0, there is no response
         counted["errors"] += len([code for code in error_codes(said["response"]) if code])
     source = at_once(PLACE / f"{release}.log")
     found: Counter[str] = Counter()
@@ -157,7 +157,7 @@ def test_a_log_that_grows_gives_what_a_whole_one_gives(
 ) -> None:
     data = (PLACE / f"{release}.log").read_bytes()
     expected = forms(at_once(PLACE / f"{release}.log"))
-    # The seed is fixed, because with a random seed a failure could not be repeated.
+    # The seed is fixed, so that a failure can be repeated.
     random_numbers = random.Random(release)
     for _ in range(3):
         log = tmp_path / "kafka-request.log"
@@ -188,7 +188,7 @@ def test_a_renamed_log_is_read_to_its_end_and_once(tmp_path: Path, follow: Follo
     with log.open("ab") as growing:
         growing.write(numbered(1, 2))
         log.rename(old)
-        # The broker's appender may still write to the renamed file.
+        # The broker may still append to the renamed file.
         growing.write(numbered(1, 3))
     log.write_bytes(numbered(1, 4))
     grow(source)

@@ -48,7 +48,7 @@ def test_sums_are_those_of_the_list_whatever_the_bound_is(most: int) -> None:
     sent = sum(row.request_bytes or 0 for row in rows)
     assert total(samples, "flexwire_who_request_bytes_total") == sent
     series = [name for name in samples if name.startswith("flexwire_who_requests_total")]
-    # One more row counts all other clients together.
+    # One additional row counts all other clients together.
     assert len(series) <= most + 1
 
 

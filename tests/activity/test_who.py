@@ -1,4 +1,4 @@
-"""`flexwire who` works for a person at a terminal and for a program behind a pipe."""
+"""`flexwire who` works for a person at a terminal and for a program that reads from a pipe."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.capture.request_lines import PLACE
 if TYPE_CHECKING:
     from pathlib import Path
 
-# A test that runs in the background ignores Ctrl-C, and its child processes would do so too.
+# Tests that run in the background ignore Ctrl-C, and so would their child processes.
 HEARS_CTRL_C = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,7 +1,7 @@
-"""Open a page in a real browser, and check it with axe against the WCAG rules.
+"""Open a page in a real browser, and use axe to check the page against the WCAG rules.
 
-The browser is an installed Chromium, Chrome or Edge. axe is a script in a package of
-`tests/browser/requirements.lock`.
+The browser is Chromium, Chrome or Edge, and must be installed. axe is a script in a package that
+`tests/browser/requirements.lock` pins.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge")
 MOST_SECONDS = 120
 _TOLD = re.compile(r'<script type="application/json" id="axe-told">(.*?)</script>', re.DOTALL)
-# axe and this script run at the end of the page, and axe's findings become part of the page.
+# axe and this script run at the end of the page; the script adds axe's findings to the page.
 _ASK = """
 axe.run(document, {resultTypes: ["violations", "incomplete"]}).then((found) => {
   const told = document.createElement("script");
@@ -46,12 +46,12 @@ class Screen(NamedTuple):
     dark: bool
 
 
-# Without a screenshot, no window is narrower than 500 pixels.
+# Unless it takes a screenshot, the browser opens no window narrower than 500 pixels.
 SCREENS = [Screen(width, dark) for width in (1280, 500) for dark in (False, True)]
 
 
 def browser() -> str:
-    """Return a browser that is installed on this machine; fail the test if there is none."""
+    """Return the path of an installed browser; fail the test if there is none."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         pytest.fail(f"no browser: install one of {', '.join(NAMES)}")
@@ -59,7 +59,7 @@ def browser() -> str:
 
 
 def looked_at(page: Path, screen: Screen, directory: Path) -> dict[str, Any]:
-    """Return axe's result for a page: violations, the number of passed rules, and the width."""
+    """Return axe's results for a page: violations, the number of passed rules, and the width."""
     axe = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
     text = page.read_text(encoding="utf-8")
     # The copy of the page must be in the same directory as the files that the page loads.
@@ -76,7 +76,7 @@ def looked_at(page: Path, screen: Screen, directory: Path) -> dict[str, Any]:
 
 
 def opened(page: Path, directory: Path, screen: Screen) -> str:
-    """Return a page after its scripts have run."""
+    """Return the HTML of a page after its scripts have run."""
     command = [
         browser(),
         "--headless",

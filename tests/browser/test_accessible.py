@@ -1,4 +1,4 @@
-"""axe finds no violation in the report and the guide, wide and narrow, light and dark.
+"""axe finds no violations in the report or the guide, whether wide or narrow, light or dark.
 
 `make browser` runs these tests; they need a browser and axe.
 """

@@ -23,7 +23,7 @@ EVIL: Final = re.sub(r"alert\(\d\)", "document.documentElement.dataset.ran=1", H
 
 
 def runs(page: Path, directory: Path) -> bool:
-    """Return whether a hostile script in the page runs."""
+    """Return whether a hostile script in a page runs."""
     found = opened(page, directory / "profile", SCREENS[0])
     return _MARK in found[: found.index("<head")]
 

@@ -1,6 +1,6 @@
-"""A codec for the vector runner, made with flexwire; an argument makes it misbehave.
+"""A codec for the vector runner, built on flexwire; an argument makes it misbehave.
 
-The codec is started as a program: ``python codec.py [HABIT]``.
+Run the codec as a program: ``python codec.py [HABIT]``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Question = dict[str, Any]
 
 
 def answered(question: Question, *, as_hex: bool = False) -> dict[str, Any]:
-    """Return the answer of a correct codec."""
+    """Return the answer that a correct codec gives."""
     try:
         if question["do"] == "decode-records":
             return {"json": {"batches": _batches(bytes.fromhex(question["hex"]))}}
@@ -76,7 +76,7 @@ def _lenient(question: Question) -> dict[str, Any]:
 
 
 def _in_java(form: Any) -> Any:
-    """Return a JSON form with tags as Java's int32; flexwire keeps counting if a tag repeats."""
+    """Return a JSON form with tags as in Java, as int32; flexwire adds 2**32 to a repeated tag."""
     if isinstance(form, list):
         return [_in_java(one) for one in form]
     if not isinstance(form, dict):
@@ -129,7 +129,7 @@ def _noisy(question: Question) -> dict[str, Any]:
 
 
 def _off(question: Question) -> dict[str, Any]:
-    """Return a value with base64 in place of hex, and each number increased by one."""
+    """Return an answer with base64 in place of hex, or with each number increased by one."""
     answer = answered(question)
     if "hex" in answer:
         return {"hex": base64.b64encode(bytes.fromhex(answer["hex"])).decode()}

@@ -1,4 +1,4 @@
-"""The small package of vectors in the repository, with Apache Kafka's results."""
+"""The small vector package in the repository, with Apache Kafka's results."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def few() -> VectorPackage:
 
 
 def vectors() -> dict[str, Vector]:
-    """Return the kept vectors by their case names."""
+    """Return the kept vectors by case name."""
     return {one.case: one for one in few().vectors()}
 
 
 def judge(questions: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Answer as Apache Kafka did when the package was made; raise KeyError for other requests."""
+    """Answer as Apache Kafka did when the package was built; raise KeyError for other questions."""
     yield from (_ANSWERS[_key(one)] for one in questions)
 
 

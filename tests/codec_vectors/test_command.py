@@ -1,4 +1,4 @@
-"""`flexwire vectors check` has the documented output, exit code and arguments."""
+"""`flexwire vectors check` has the documented arguments, output and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/vectors.md, the bug reports found with the vectors, and `make codecs`' table are correct."""
+"""docs/vectors.md, the reports of bugs that vectors found, and the table of codecs are correct."""
 
 from __future__ import annotations
 

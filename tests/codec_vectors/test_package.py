@@ -1,4 +1,4 @@
-"""The package of vectors: its format, its builder, and the content of the kept package."""
+"""The vector package: its format, its builder, and the content of the kept package."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _built() -> dict[str, bytes]:
 def test_the_builder_makes_the_kept_package_of_what_kafka_said() -> None:
     built = _built()
     for name in GZIPS:
-        # Another zlib compresses differently, so only the lines are compared.
+        # Another zlib may compress differently, so only the lines are compared.
         assert gzip.decompress(built[name]) == gzip.decompress((FEW / name).read_bytes()), name
     assert built[MANIFEST] == (FEW / MANIFEST).read_bytes()
 
@@ -89,7 +89,7 @@ def test_each_kind_of_case_is_there() -> None:
     damages = ("cut", "appended", "length", "varint", "value", "tags", "flipped", "version")
     every |= {f"hostile/{one}-{turn}" for one in damages for turn in (0, 1)}
     assert set(kinds) == every
-    # A message may have no field, so that all its valid cases are the same.
+    # If a message has no fields, all its valid cases are the same.
     assert kinds["plain"] == 744
 
 
@@ -111,7 +111,7 @@ def test_a_message_at_a_boundary_reads_back(boundary: Boundary) -> None:
 def test_the_ends_of_ranges_are_on_the_wire() -> None:
     kind = message("HeartbeatRequest", RELEASE)
     highest = boundary_message(kind, 4, Boundary.HIGHEST).encode(4)
-    # 127 bytes of text have the compact length 128, which takes two bytes.
+    # The compact length of 127 bytes of text is 128, which takes two bytes.
     assert highest.startswith(b"\x80\x01" + "é".encode() * 63 + b"z" + b"\x7f\xff\xff\xff")
     assert boundary_message(kind, 4, Boundary.LOWEST).encode(4).startswith(b"\x7f" + b"a" * 126)
     assert boundary_message(kind, 4, Boundary.EMPTY).encode(4) == b"\1\0\0\0\0\1\1\0"
@@ -119,7 +119,7 @@ def test_the_ends_of_ranges_are_on_the_wire() -> None:
     told: Any = boundary_message(message("MetadataResponse", RELEASE), 12, Boundary.HIGHEST)
     assert [len(told.brokers), len(told.topics[0].partitions[0].replica_nodes)] == [2, 127]
     tags = filled_message(kind, 4, unknown_tags=True).encode(4)
-    # Tag 10,000 is empty, and tag 2**31 - 2 has seven bytes.
+    # Tag 10,000 is empty, and tag 2**31 - 2 contains seven bytes.
     assert tags.endswith(b"\2\x90\x4e\0\xfe\xff\xff\xff\x07\x07unknown")
 
 
@@ -191,7 +191,7 @@ def test_every_line_fits_the_schema_and_the_schema_refuses_others() -> None:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """Copy the kept package."""
+    """Return the directory of a copy of the kept package."""
     for one in FEW.iterdir():
         (tmp_path / one.name).write_bytes(one.read_bytes())
     return tmp_path

@@ -1,4 +1,4 @@
-"""A codec gets each case. Whatever the codec does, the run ends with a verdict for each case."""
+"""A codec receives each case. Whatever it does, the run ends with a verdict for each case."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def outcomes(habit: str, **more: Any) -> list[Outcome]:
 @pytest.mark.long
 @pytest.mark.slow
 def test_flexwire_reads_and_writes_every_kept_case_as_kafka_does() -> None:
-    # Kafka refuses a batch length of 2**31 - 1; flexwire reports a batch that is cut off.
+    # Kafka refuses a batch length of 2**31 - 1; flexwire reports that the batch is cut off.
     command = [sys.executable, str(CODEC), "lenient"]
     found = run_codec(command, few(), limits=LIMITS)
     assert {one.vector.case.split("/", 2)[-1] for one in found.deviations} == {
@@ -181,7 +181,7 @@ def test_what_a_codec_started_ends_with_it(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     script = f'sleep 3600 & echo $! > {pid}; read line; echo \'{{"hex":""}}\'; wait'
     run_codec(["sh", "-c", script], chosen(NAMES[0]), limits=LIMITS, encode=False)
-    # The run sends the signal at its end, which a busy machine delays.
+    # The run sends the signal at its end; on a busy machine, it may arrive late.
     end = time.monotonic() + 300
     while _is_running(pid.read_text().strip()) and time.monotonic() < end:
         time.sleep(0.01)

@@ -114,7 +114,7 @@ def scope(nodeid: str) -> str:
 def shares_spark(file: str) -> bool:
     """Return whether a file contains a test that uses the session of its process."""
     path = ROOT / file
-    # Sessions that a test starts use other files.
+    # If a test runs pytest itself, the files of that run may not exist here.
     return path.exists() and "spark: SparkSession" in path.read_text(encoding="utf-8")
 
 

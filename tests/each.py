@@ -1,6 +1,6 @@
-"""One test for a law about many values, such as all messages: it checks all and names failures.
+"""One test for a law about many values, such as all messages: it checks all, and names failures.
 
-A parametrized test costs pytest two milliseconds for each value, in every run.
+In every run, a parametrized test costs pytest two milliseconds for each value.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def each(
 ) -> Callable[[Test], Test]:
     """Call the test with each value as one of its arguments.
 
-    If ``values`` is a mapping, its keys name the values. If they take long to make, pass a
-    function: it is called when the test runs. The test raises the first error, with a note that
-    names all failing values. Fixtures are made once.
+    If ``values`` is a mapping, its keys name the values. If the values take long to make, pass a
+    function, which is called when the test runs. The test raises the first error, with a note that
+    names the failing values. Fixtures are set up once.
 
-    With ``parts``, `make test` tries one part of the values, and `make long` the others
-    (`in_parts`). This is for laws whose values share one path through the code.
+    With ``parts``, `make test` tries one part of the values, and `make long` tries the others
+    (`in_parts`). Use this for laws whose values share one path through the code.
     """
 
     def over(test: Test) -> Test:

@@ -1,10 +1,10 @@
-"""A run of tests ends if one of its processes is lost, or if it takes too long.
+"""A test run ends if one of its processes is lost, or if the run takes too long.
 
-pytest-xdist replaces a lost worker. With whole files for each process the replacement may get a
-single test and wait for a second one before it runs the first. Then the run never ends. Here the
-loss of a worker ends the run with an error.
+pytest-xdist replaces a lost worker. If whole files are assigned to processes, the replacement may
+get a single test and wait for a second one before it runs the first. Then the run never ends. Here,
+the loss of a worker ends the run with an error.
 
-A run that takes 20 minutes prints which tests are running, and ends too. The variable
+A run that takes 20 minutes prints which tests are running, and also ends. The variable
 ``FLEXWIRE_TEST_MINUTES`` sets another limit; 0 means no limit. A Python thread enforces the limit.
 If a test holds the interpreter's lock, `faulthandler` ends the run a little later.
 """
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 VARIABLE: Final = "FLEXWIRE_TEST_MINUTES"
 MINUTES: Final = 20.0
-"""How long a run may take, unless the variable sets another limit."""
+"""How many minutes a run may take, unless the variable sets another limit."""
 
 LONGER: Final = {"long": 60.0, "cluster": 60.0, "kafka": 120.0}
-"""How long a run with tests of these markers may take. `make test` has none of them."""
+"""How many minutes a run may take if it includes tests with a marker. `make test` has none."""
 
 GRACE_SECONDS = 20.0
-"""How long after its limit `faulthandler` ends a run that the thread could not end."""
+"""How long after the limit `faulthandler` ends a run that the thread could not end."""
 
 _TRACEBACK_SECONDS = 5.0
 _TOLD = 3
@@ -41,16 +41,16 @@ _DUMP = signal.SIGUSR1
 
 
 class Watch:
-    """Keep the state of a run, and end the run.
+    """Keep the state of a run, and end the run if necessary.
 
-    There is one instance for each run, not each worker.
+    There is one instance for each run, not one for each worker.
     """
 
     def __init__(self, minutes: float, stderr: int) -> None:
         self.minutes = minutes
         self.scheduler: Any = None
         self.workers: dict[str, int] = {}
-        """The process of each ready worker, by name."""
+        """The process id of each ready worker, by the worker's name."""
         self._running: dict[str, float] = {}
         self._failed: list[str] = []
         self._begun = time.monotonic()
@@ -64,7 +64,7 @@ class Watch:
         threading.Thread(target=self._keep, name="limit of the tests", daemon=True).start()
 
     def limit(self, minutes: float) -> None:
-        """Set the limit in minutes, from the beginning of the run."""
+        """Set the limit, in minutes from the beginning of the run."""
         self.minutes = minutes
         self._at = self._begun + 60 * minutes
         left = max(0.1, self._at - time.monotonic())
@@ -72,7 +72,7 @@ class Watch:
         self._changed.set()
 
     def doing(self) -> Iterator[str]:
-        """Yield a line for each process: its running tests, and for how long they have run."""
+        """Yield a line for each process: its running tests, and how long each has run."""
         now = time.monotonic()
         running = {
             test: f"{test} for {now - begun:.0f} s" for test, begun in dict(self._running).items()
@@ -101,11 +101,11 @@ class Watch:
             _signal(pid, signal.SIGKILL)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Note that a test runs."""
+        """Note that a test has started."""
         self._running[nodeid] = time.monotonic()
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """Note that a test is finished."""
+        """Note that a test has finished."""
         self._running.pop(nodeid, None)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -122,12 +122,12 @@ class Watch:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodeready(self, node: Any) -> None:
-        """Remember the process of a worker."""
+        """Remember the process id of a worker."""
         self.workers[node.gateway.id] = node.gateway._rinfo().pid
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """End the run when a worker is lost: it ended, or it no longer sends anything."""
+        """End the run if a worker is lost: it has ended, or it no longer sends anything."""
         if not error:
             self.workers.pop(node.gateway.id, None)
             return
@@ -140,9 +140,9 @@ class Watch:
         )
 
     def pytest_internalerror(self) -> None:
-        """Report the workers' tests.
+        """Report the workers' tests, and end the workers.
 
-        If a worker is lost early, xdist fails when it sends to that worker.
+        If a worker is lost early, xdist fails when it sends something to that worker.
         """
         lines = ["The run itself failed. Tests of its workers that did not end:", *self.waiting()]
         os.write(self._stderr, "\n".join([*lines, ""]).encode())
@@ -174,8 +174,8 @@ WATCH: Final = pytest.StashKey[Watch]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watch the run; a worker only reports its state when the run asks."""
-    # Output is captured later.
+    """Watch the run; a worker only reports its state when the run asks for it."""
+    # Later, output is captured, so the real standard error is kept.
     stderr = os.dup(sys.__stderr__.fileno() if sys.__stderr__ else 2)
     if hasattr(config, "workerinput"):
         faulthandler.register(_DUMP, stderr)
@@ -188,11 +188,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the child processes of this process, and their child processes."""
+    """Return the child processes of a process, and all of their descendants."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            # The name of a program, in brackets, may contain anything.
+            # The name of the program, in parentheses, may contain any characters.
             parent = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
         except OSError:
             continue  # the process has ended

@@ -1,4 +1,4 @@
-"""A fixture for tests that compare generated code with the reference, also on first use."""
+"""A fixture for tests that compare generated code with the reference, even on first use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True, scope="module")
 def generated_at_once() -> Iterator[None]:
-    """Generate code when a version is first used."""
+    """Generate code as soon as a version is first used."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(definition, "PAYS", 0)
         yield

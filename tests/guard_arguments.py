@@ -6,9 +6,7 @@ import argparse
 
 
 def asked(told: str | None, *lies: str) -> tuple[int, str | None]:
-    """Return the number of rounds, and the lie that was chosen from ``lies``; ``told`` is the help
-    text.
-    """
+    """Return the number of rounds, and the lie chosen from ``lies``; ``told`` is the help text."""
     parser = argparse.ArgumentParser(description=told)
     parser.add_argument("rounds", type=int)
     parser.add_argument("--lie", choices=lies)

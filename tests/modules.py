@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run ``python -m`` with the arguments in the project's directory, for five minutes at most."""
+    """Run ``python -m`` with arguments in the project's directory, for at most five minutes."""
     return subprocess.run(
         [sys.executable, "-m", *arguments],
         cwd=ROOT,

@@ -1,8 +1,8 @@
 """Tests that change their whole process run in a process of their own.
 
-A worker of pytest-xdist has a thread that talks to the run. A test that makes allocations fail, or
-sends signals to its process, also affects that thread, and the run loses its worker. All tests of a
-file with the marker ``own_process`` run together in one separate process.
+A pytest-xdist worker has a thread that communicates with the run. A test that makes allocations
+fail, or sends signals to its process, also affects that thread, and the run loses the worker. All
+tests in a file that have the marker ``own_process`` run together in one separate process.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 MARKER: Final = "own_process"
 MINUTES: Final = 10.0
-"""How long the marked tests of one file may take."""
+"""How many minutes the marked tests of one file may take."""
 
 _REPORTS = "FLEXWIRE_TEST_REPORTS"
-"""The variable that names the file for the results of such a process."""
+"""The environment variable that names the file to which such a process writes its results."""
 
 _TOLD = 20_000
 
@@ -37,7 +37,7 @@ Reports = dict[str, list[pytest.TestReport]]
 
 
 class OwnProcess(pytest.Item):
-    """Stand in for a test that runs in its own process, and report that test's result."""
+    """A stand-in for a test that runs in its own process; it reports that test's result."""
 
     def __init__(self, *, test: pytest.Item, **about: Any) -> None:
         super().__init__(**about)
@@ -47,14 +47,14 @@ class OwnProcess(pytest.Item):
 
     @classmethod
     def of(cls, test: pytest.Item) -> OwnProcess:
-        """Return the stand-in for the test."""
+        """Return the stand-in for a test."""
         assert test.parent is not None
         found = cls.from_parent(test.parent, name=test.name, nodeid=test.nodeid, test=test)
         assert isinstance(found, OwnProcess)
         return found
 
     def runtest(self) -> None:
-        """Run the marked tests of the file, unless they have run, and report this test's result."""
+        """Run the file's marked tests, unless they have run, and report this test's result."""
         kept = self.config.stash.setdefault(_RUN, {})
         if self.path not in kept:
             kept[self.path] = _run(
@@ -71,7 +71,7 @@ class OwnProcess(pytest.Item):
             if one.failed:
                 raise FailedElsewhere(one.longreprtext, one.sections)
             if one.skipped:
-                # The place where a test was skipped, and the reason.
+                # The last element, after the location of the skip, is the reason.
                 *_, reason = cast("Sequence[Any]", one.longrepr)
                 pytest.skip(str(reason).removeprefix("Skipped: "))
         if not mine or mine[-1].when != "teardown":
@@ -99,7 +99,7 @@ _RUN: Final = pytest.StashKey[dict[Path, tuple[Reports, str]]]()
 
 
 def _run(nodeids: list[str], config: pytest.Config) -> tuple[Reports, str]:
-    """Run these tests in one process; return their reports, and how the process ended."""
+    """Run these tests in one process; return their reports, and a text on how the process ended."""
     with tempfile.TemporaryDirectory() as room:
         reports = Path(room) / "reports"
         reports.touch()
@@ -127,7 +127,7 @@ def _run(nodeids: list[str], config: pytest.Config) -> tuple[Reports, str]:
 
 
 def is_own(config: pytest.Config) -> bool:
-    """Return whether this process runs marked tests by itself. It is not a worker of a run."""
+    """Return whether this process was started to run marked tests, and is not a worker of a run."""
     return _REPORTS in os.environ and not hasattr(config, "workerinput")
 
 
@@ -136,7 +136,7 @@ class Reporter:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        # Child processes of a test are not test processes.
+        # The child processes of a test must not count as such processes.
         self._path = Path(os.environ.pop(_REPORTS))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -147,14 +147,14 @@ class Reporter:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Send reports to the process that started this one, if this process runs marked tests."""
+    """If this process was started to run marked tests, report each result to the run."""
     if is_own(config):
         config.pluginmanager.register(Reporter(config), _NAME)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Replace the marked tests by stand-ins, which run them in a separate process."""
+    """Replace the marked tests with stand-ins, which run them in a separate process."""
     if not config.pluginmanager.has_plugin(_NAME):
         items[:] = [
             OwnProcess.of(item) if item.get_closest_marker(MARKER) else item for item in items

@@ -13,10 +13,10 @@ _ROUNDS = 4
 
 
 def changed_counts(work: Callable[[], None], objects: Sequence[Any]) -> list[int]:
-    """Return the least change of each object's reference count when ``work`` is done.
+    """Return the smallest change that ``work`` makes to each object's reference count.
 
     The work is done several times. Meanwhile, objects from other tests may be freed, which changes
-    a count once. Faulty work changes the count each time.
+    a count once. Faulty work changes the count every time.
     """
     changes = []
     for _ in range(_ROUNDS):

@@ -1,7 +1,7 @@
 """``python -m tests.sanitized PLACE MODULE …`` runs a module with sanitized kernels.
 
-The kernels are compiled with AddressSanitizer and UndefinedBehaviorSanitizer, into `.build`, when
-their sources have changed. An access outside a buffer, or an overflow, ends the process and prints
+If their sources have changed, the kernels are compiled into `.build` with AddressSanitizer and
+UndefinedBehaviorSanitizer. An access outside a buffer, or an overflow, ends the process and prints
 the line. If sanitizers are not available, `lacking` returns the reason.
 """
 
@@ -23,9 +23,9 @@ BUILD = ROOT / ".build" / "sanitized"
 # The files that a build depends on.
 _SOURCES = (".pyx", ".pxd", ".h")
 _BUILDS = ("setup.py", "pyproject.toml", "tools/package/extension.py")
-# The exit statuses and messages of sanitizers.
+# Words that occur in the messages of sanitizers.
 FOUND = ("AddressSanitizer", "runtime error")
-# With Python's and Arrow's own memory pools, a sanitizer does not see where an object ends.
+# If Python and Arrow used their own memory pools, a sanitizer would not see where an object ends.
 _ENVIRONMENT = {
     "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:abort_on_error=0",
     "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -36,12 +36,12 @@ _ENVIRONMENT = {
 
 
 def compiler() -> str:
-    """Return the C compiler of Python's build."""
+    """Return the C compiler that ``CC`` names, or ``cc``."""
     return os.environ.get("CC", "cc").split()[0]
 
 
 def runtime() -> str | None:
-    """Return the library that a process must load first for the sanitizers, or None."""
+    """Return the library that sanitizers require a process to load first; None if there is none."""
     if sys.platform != "linux" or shutil.which(compiler()) is None:
         return None
     asked = [compiler(), "-print-file-name=libasan.so"]
@@ -50,7 +50,7 @@ def runtime() -> str | None:
 
 
 def lacking() -> str | None:
-    """Return why sanitizers cannot be used here, or None."""
+    """Return why sanitizers cannot be used here; None if they can be used."""
     if sys.platform != "linux":
         return "sanitizers are tried on Linux only"
     if shutil.which(compiler()) is None:
@@ -59,7 +59,7 @@ def lacking() -> str | None:
 
 
 def built(tree: Path = ROOT, place: Path = BUILD) -> Path:
-    """Return the directory of a tree's sanitized kernels; compile sources that have changed."""
+    """Return the directory of a tree's sanitized kernels; compile them if sources have changed."""
     stamp = place / "digest"
     wanted = _digest(tree)
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
@@ -80,9 +80,7 @@ def built(tree: Path = ROOT, place: Path = BUILD) -> Path:
 
 
 def run(kernels: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a module with sanitized kernels and these arguments; it prints the kernels'
-    names last.
-    """
+    """Run a module with sanitized kernels and arguments; it prints the kernels' names last."""
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     return subprocess.run(
         [sys.executable, "-m", "tests.sanitized", str(kernels), *arguments],
@@ -100,7 +98,7 @@ def run(kernels: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def rooms(printed: str) -> set[str]:
-    """Return the names of the sanitized kernels that a run used; the run prints them last."""
+    """Return the names of the sanitized kernels that a run used, from the end of its output."""
     return set(ast.literal_eval(printed.strip().splitlines()[-1]))
 
 
@@ -114,7 +112,7 @@ def _digest(tree: Path) -> str:
 
 
 def _main(place: str, module: str, *arguments: str) -> None:
-    """Run a module as a program, with the kernels in a directory."""
+    """Run a module as a program, with the kernels in the directory ``place``."""
     import_module("flexwire.kernels").__path__.insert(0, place)
     # The instrumented kernels must be the ones that run: other kernels would prove nothing.
     sys.argv = [module, *arguments]
@@ -130,7 +128,7 @@ def _main(place: str, module: str, *arguments: str) -> None:
     ]
     sys.stdout.write(f"{sorted(watched)}\n")
     sys.stdout.flush()
-    # The interpreter's own exit takes long with a sanitizer, and is not checked.
+    # With a sanitizer, the interpreter takes long to exit, and this exit is not checked.
     os._exit(int(code))
 
 

@@ -1,8 +1,8 @@
 """How long random tests search: long enough to find known mistakes, and longer in `make search`.
 
-A test that fails because the machine is busy says nothing about the code. So no example has a
+A test that fails because the machine is busy says nothing about the code, so no example has a
 deadline, and no health check measures time. `make test` tries the same examples each time, so a
-failure comes from the change. `make search` tries new examples.
+failure is due to a change. `make search` tries new examples.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 
 TIMES = int(os.environ.get("FLEXWIRE_SEARCH", "1"))
 TIMED: Final = (HealthCheck.too_slow,)
-"""The health checks that a busy machine fails: tests that suppress others suppress these too."""
+"""The health checks that fail on a busy machine: tests that suppress others suppress these too."""
 
 _NEW: Final[dict[str, Any]] = {} if TIMES > 1 else {"derandomize": True, "database": None}
 settings.register_profile("flexwire", deadline=None, suppress_health_check=TIMED, **_NEW)
@@ -23,14 +23,14 @@ settings.load_profile("flexwire")
 
 
 def times(few: int) -> int:
-    """Return how many examples a search tries: ``few`` times the requested factor."""
+    """Return how many examples a search tries: ``few``, multiplied by the requested factor."""
     return few * TIMES
 
 
 def in_make_long(*values: Any) -> list[Any]:
     """Return parameter values that only `make long` tries.
 
-    `make test` tries one form of each case, and these are further forms. A tuple has the values of
+    `make test` tries one form of each case; these are further forms. A tuple contains the values of
     several parameters.
     """
     several = (value if isinstance(value, tuple) else (value,) for value in values)
@@ -40,8 +40,8 @@ def in_make_long(*values: Any) -> list[Any]:
 def in_parts(parts: int) -> list[Any]:
     """Return the numbers of the parts of a law over many values; `make test` tries the first part.
 
-    Part ``part`` is ``values[part::parts]``. Names of messages alternate between requests and
-    responses, so ``parts`` must be odd: each part then has both.
+    Part ``part`` is ``values[part::parts]``. Message names alternate between requests and
+    responses, so ``parts`` must be odd: each part then contains both.
     """
     assert parts % 2, f"expected an odd number of parts, got {parts}"
     return [0, *in_make_long(*range(1, parts))]

@@ -1,4 +1,4 @@
-"""In the audit of the demo, each kind of evidence occurs for a client, for real releases."""
+"""The demo's audit of real releases finds each kind of evidence for at least one client."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_a_client_without_a_cluster_fails_by_name() -> None:
 
 
 def with_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str) -> None:
-    """Let `run_client` start this program instead of Python."""
+    """Make `run_client` start this program instead of Python."""
     stand_in = tmp_path / "python"
     stand_in.write_text(f"#!/bin/sh\n{program}\n")
     stand_in.chmod(0o755)

@@ -28,7 +28,7 @@ def cluster() -> Iterator[MockCluster]:
 
 
 def ask(address: tuple[str, int], api_key: int, name: str, version: int, body: Any) -> Any:
-    """Send one request on its own connection; return the response, decoded strictly."""
+    """Send one request on a connection of its own; return the response, decoded strictly."""
     with socket.create_connection(address, SECONDS) as connection:
         return ask_on(connection, api_key, name, version, body)
 

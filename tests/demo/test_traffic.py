@@ -1,4 +1,4 @@
-"""The demo's traffic passes a tap, and the capture agrees with clients and brokers."""
+"""The demo's traffic passes through a tap, and the capture agrees with clients and brokers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 @dataclass
 class Seen:
-    """All messages of a capture, decoded strictly: a frame that does not decode is an error."""
+    """All messages in a capture, decoded strictly: a frame that cannot be decoded is an error."""
 
     traffic: DemoTraffic
     versions: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -118,7 +118,8 @@ def test_the_capture_holds_every_record_in_both_directions_and_every_compression
         elif name == "FetchResponse":
             for batch in _batches(one for topic in body.responses for one in topic.partitions):
                 read.update(_records(batch))
-    # Sets, because a client may send or fetch again. Records of transactions are not consumed.
+    # These are sets, because a client may send or fetch a record again. Records in transactions are
+    # not consumed.
     in_transactions = {_record(one) for one in make_samples("ledger", 30)}
     assert in_transactions <= written
     assert written - in_transactions == read

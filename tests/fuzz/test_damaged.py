@@ -1,4 +1,4 @@
-"""Damaged captures have the same result whether read in order, by ranges or in pieces."""
+"""Damaged captures yield the same result whether read in order, by ranges or in pieces."""
 
 from __future__ import annotations
 

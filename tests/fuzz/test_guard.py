@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Programs:
-    """Stand in for the programs: return each call's status, and record the calls."""
+    """Stand in for the programs: record each call, and return its exit status."""
 
     def __init__(self, sound: int, lying: int) -> None:
         self.sound, self.lying = sound, lying

@@ -1,4 +1,4 @@
-"""The fuzz targets of checks and of record headers detect broken laws."""
+"""The fuzz targets for checks and for record headers detect broken laws."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fuzz.targets import TARGETS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Typed as Any, because faults are planted in private names of these modules.
+# These are typed as Any, because faults are planted in private names of the modules.
 checks: Any = import_module("fuzz.checks")
 record_headers: Any = import_module("fuzz.record_headers")
 

@@ -31,7 +31,7 @@ SOUND = head("RequestHeader", 2) + RAW
 
 @cache
 def some(target: str) -> list[bytes]:
-    """Return a sample of each target's inputs, of every kind; ``make fuzz`` uses all inputs."""
+    """Return a sample of a target's inputs, of every kind; ``make fuzz`` uses all inputs."""
     whole = list(corpus(target))
     return whole[:: max(1, len(whole) // 40)]
 
@@ -48,10 +48,11 @@ def test_sound_and_damaged_inputs_pass(target: str) -> None:
         TARGETS[target](bytes(damaged[: source.randrange(len(damaged))]))
 
 
-# The number of calls to read a capture, doubled; inflated data has a lower limit.
+# The memory that any input may take: twice what reading a capture takes. Inflated data has a lower
+# limit.
 FIXED_BYTES = 2 << 20
 # These targets read data in several ways and search for the beginning of a block, so they need more
-# calls.
+# memory.
 MORE = {"pieces": 16 << 20}
 LIES = [bytes.fromhex(lie) for lie in ("000f4240", "7fffffff", "00ffffff", "c1843d", "ffffffff07")]
 
@@ -61,7 +62,7 @@ LIES = [bytes.fromhex(lie) for lie in ("000f4240", "7fffffff", "00ffffff", "c184
 def test_memory_stays_in_proportion_to_the_input(target: str) -> None:
     source = random.Random(target)
     for data in some(target)[::4]:
-        # Everything that is compiled only once is compiled now.
+        # Everything that is compiled only once is compiled here, before memory is measured.
         TARGETS[target](data)
         for lie in LIES:
             at = source.randint(HEAD_BYTES, max(HEAD_BYTES, len(data) - len(lie)))

@@ -1,4 +1,4 @@
-"""The run with sanitizers fails if a sanitizer reports an error, and says if none is available."""
+"""The run with sanitizers fails if one reports an error, and states why if none is available."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Every public function, called with each invalid argument, raises flexwire's error or works.
 
-These tests call a public function a door. Each invalid argument in the table is passed as each
+These tests call a public function a door. Each invalid argument in the table is passed for each
 parameter of each door, while the other arguments are valid. The call raises a `FlexwireError`,
 unless the parameter accepts the argument. The call never raises another exception or returns an
 unexpected result.
@@ -51,7 +51,7 @@ def _endless() -> list[Any]:
 
 
 class _Broken:
-    """An object that no function can use or print."""
+    """An object that no function can use, and that cannot be printed."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no repr")
@@ -206,7 +206,7 @@ DOORS = {
     "decoder": Door(HEADER.decoder, VERSION),
     "decoder()": Door(HEADER.decoder(1), {"data": (DATA, set())}),
     "encoder": Door(HEADER.encoder, VERSION),
-    # A mapping without fields is a message with default values only.
+    # A mapping without fields stands for a message that contains only default values.
     "encoder()": Door(HEADER.encoder(1), {"value": (GOOD, {"empty dict"})}),
     "to_json": Door(GOOD.to_json, VERSION),
     "from_json": Door(HEADER.from_json, {"obj": (GOOD.to_json(1), set()), **VERSION}),
@@ -296,7 +296,7 @@ DOORS = {
     "columnar.message_sizes": Door(
         columnar.message_sizes, {**COLUMNAR, "structs": (STRUCTS, set())}
     ),
-    # Without this argument, bytes that are too short for a batch count as damage.
+    # Without `partial`, bytes that are too short for a batch count as damage.
     "columnar.decode_records": Door(
         lambda data, *, partial=True, **given: columnar.decode_records(
             data, partial=partial, **given
@@ -359,7 +359,7 @@ DOORS = {
 
 
 def _open(name: str, given: dict[str, Any]) -> Any:
-    # Functions of kernels accept no argument names.
+    # Kernel functions accept no keyword arguments.
     if name.endswith("()"):
         return DOORS[name].call(*given.values())
     return DOORS[name].call(**given)
@@ -490,6 +490,6 @@ def test_every_public_function_is_a_door() -> None:
     names -= {"BatchIterator", "PartialBatch", "RecordBatch", "kip82.Kip82Message"}
     names -= {"kip82.MessageIterator", "kip82.ConsumerRecord", "kip82.ProducerRecord"}
     names -= {"RecordHeader", "columnar.PermissiveResult", "columnar.RecordSelection"}
-    # `encode_records` joins the pieces; `message_type` is listed without its package.
+    # `encode_records` joins these pieces; `message_type` is listed without its package.
     names -= {"columnar.encode_record_pieces", "columnar.message_type"}
     assert names <= set(DOORS)

@@ -1,4 +1,4 @@
-"""Errors pickle and unpickle unchanged, so they can be sent between processes."""
+"""Errors are unchanged by pickling and unpickling, so they can be sent between processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ERRORS = {
     "CaptureError": CaptureError("cut off", source="a.pcap", offset=9),
     "StorageError": StorageError("no answer", url="s3://b/a", tried="read"),
 }
-# Pickles of the same errors by the previous release, in protocol 0 without memo entries.
+# Pickles of the same errors from the previous release, in protocol 0 without memo entries.
 OLD = {
     "SpecError": b"cflexwire.errors\n_rebuild_spec\n(Vunknown key\nVFoo.json\nI3\nI7\ntR.",
     "DecodeError": b"cflexwire.errors\n_rebuild\n(cflexwire.errors\nDecodeError\n"

@@ -1,4 +1,4 @@
-"""If the package of an extra is missing, flexwire's own error names what to install."""
+"""If a package of an extra is missing, flexwire's own error states what to install."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from flexwire.errors import FlexwireError, MissingExtraError
 from flexwire.extras import EXTRAS, missing_extra, needed_by, require
 
 ROOT = Path(__file__).parents[1]
-# Modules whose names differ from their package's.
+# Modules whose names differ from the names of their packages.
 _PACKAGES = {
     "vl_convert": "vl-convert-python",
     "zlib_ng": "zlib-ng",
@@ -26,7 +26,7 @@ _PACKAGES = {
     "confluent_kafka": "confluent-kafka",
     "kafka": "kafka-python",
 }
-# Modules that another package of the same extra installs.
+# Modules that are installed with another package of the same extra.
 _BROUGHT = {"markupsafe": "jinja2", "py4j": "pyspark"}
 
 

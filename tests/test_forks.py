@@ -1,4 +1,4 @@
-"""A process that is forked while other threads work inherits no lock that stays locked."""
+"""A process that is forked while other threads work inherits no lock that remains locked."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ TEXTS = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob
 FOUND = [
     (module_of(path), made, name)
     for path, text in TEXTS.items()
-    # Each process of a run would spend seconds on parsing all files.
+    # If all files were parsed, each process of a run would spend seconds on this.
     if path != MANNER and re.search(r"\b(threading|forks)\b", text)
     for made, name in locks_of(text)
 ]

@@ -1,4 +1,4 @@
-"""The kind of an input file: its name, its content and its first bytes lead to the same answer."""
+"""An input file's name, its content and its first bytes indicate the same type."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_paths_give_each_file_for_what_it_is(tmp_path: Path) -> None:
     assert [file.name.rpartition("/")[2] for file in found.logs] == ["00000000000000000000.log"]
     assert found.captures
     assert not found.request_logs
-    # A file given by its path is used whatever its name is; its content decides its kind.
+    # A file that is given by its path is used whatever its name; its content determines its type.
     renamed = tmp_path / "broker-7"
     renamed.write_bytes(LINE)
     assert [log.source.name for log in input_sources([renamed]).request_logs] == [str(renamed)]

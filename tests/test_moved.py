@@ -15,7 +15,7 @@ from flexwire.moved import MOVED, RENAMED
 
 @pytest.mark.parametrize(("old", "new"), MOVED.items())
 def test_an_old_path_gives_the_module_at_its_new_path(old: str, new: str) -> None:
-    # Other code may have imported the module already, and the warning comes only once.
+    # Other code may have imported the module already, and the warning is issued only once.
     sys.modules.pop(old, None)
     with pytest.warns(DeprecationWarning, match="has moved to"):
         found = import_module(old)

@@ -8,7 +8,7 @@ from flexwire.versions import HIGHEST, Versions
 
 NUMBERS = st.integers(0, HIGHEST)
 RANGES = st.builds(Versions, NUMBERS, NUMBERS)
-# Small ranges often overlap, so the special cases occur.
+# Small ranges often overlap, so special cases occur.
 SMALL = st.one_of(
     st.builds(Versions, st.integers(0, 6), st.integers(0, 6)),
     st.builds(Versions.of, st.frozensets(st.integers(0, 6))),

@@ -1,6 +1,4 @@
-"""Short-lived certificates for tests: an authority, and the certificates that it signs,
-as files.
-"""
+"""Short-lived certificates for tests, as files: an authority's, and those that it signs."""
 
 from __future__ import annotations
 
@@ -21,7 +19,8 @@ DAY = timedelta(days=1)
 class Authority:
     """Sign certificates for brokers and clients; programs that trust `path` accept them.
 
-    All files are PEM, below ``directory``. Keys are P-256 in PKCS #8, which Java also reads.
+    All files are PEM files below ``directory``. Keys are P-256 keys in PKCS #8, which Java also
+    reads.
     """
 
     def __init__(self, directory: Path, name: str = "tests") -> None:
@@ -32,7 +31,7 @@ class Authority:
 
     @cached_property
     def path(self) -> Path:
-        """Return the authority's own certificate: a client's or a broker's `ca`."""
+        """Return the file of the authority's own certificate: a client's or a broker's `ca`."""
         return self._write("ca.pem", self._authority.pem)
 
     def certificate(
@@ -43,10 +42,10 @@ class Authority:
         password: str | None = None,
         expired: bool = False,
     ) -> tuple[Path, Path]:
-        """Sign a certificate for ``hosts``, for brokers and clients; return its chain and its key.
+        """Sign a certificate of a broker or client for ``hosts``; return its chain and its key.
 
         ``name`` is the common name: a client's principal is ``User:CN=name``. The key is in PKCS
-        #8, and encrypted if ``password`` is given.
+        #8, and is encrypted if ``password`` is given.
         """
         ends = self._authority.ends - (2 * DAY if expired else 0 * DAY)
         chain, key = self._authority.certificate(name, hosts, password=password, ends=ends)

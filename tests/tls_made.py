@@ -1,5 +1,4 @@
-"""TLS conversations computed from the key schedule: suites and KeyUpdates that no library here
-makes.
+"""Compute TLS conversations from the key schedule: suites and KeyUpdates no library here makes.
 
 The keys come from Python's HMAC, not from the tested code.
 """
@@ -29,7 +28,7 @@ _SUITES_13: dict[int, tuple[_Aead, int, str]] = {
     0x1303: (ChaCha20Poly1305, 32, "sha256"),
 }
 _GCM_128_OF_1_2 = 0xC02B
-# No two values are alike, and a failure can be repeated.
+# The values differ from each other, and a failure can be repeated.
 _RANDOM = random.Random(5246)
 
 
@@ -90,9 +89,10 @@ def server_hello(random: bytes, suite: int, extensions: bytes = b"", session: by
 def made_1_3(
     suite: int, exchanges: list[Flight], *, updates: int, alerts: Sequence[Flight] = ()
 ) -> Made:
-    """Return TLS 1.3 with a HelloRetryRequest, padded records, and ``updates`` of both ends' keys.
+    """Return a TLS 1.3 conversation with a HelloRetryRequest, padded records and key updates.
 
-    The conversation ends with the ``alerts`` of both ends.
+    ``updates`` determines how often both ends update their keys. The conversation ends with their
+    ``alerts``.
     """
     name = _SUITES_13[suite][2]
     size = hashlib.new(name).digest_size
@@ -140,9 +140,10 @@ def made_1_3(
 
 
 def renegotiated_1_2(exchanges: list[Flight], *, by_session: bool) -> Made:
-    """Return TLS 1.2 with AES-128-GCM, which the client renegotiates at the end.
+    """Return a TLS 1.2 conversation with AES-128-GCM, which the client renegotiates at the end.
 
-    The key log names a secret ``by_session``, as Java's agent does, or by the client random.
+    The key log identifies the secret by the session id (``by_session``), as Java's agent does, or
+    by the client random.
     """
     random, other, master = _RANDOM.randbytes(32), _RANDOM.randbytes(32), _RANDOM.randbytes(48)
     seed, block, last = b"key expansion" + other + random, b"", b"key expansion" + other + random

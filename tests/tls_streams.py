@@ -1,4 +1,4 @@
-"""TLS made in memory, with its key log, and captures of it."""
+"""Make TLS conversations in memory, with their key logs, and captures of the conversations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FAREWELL = (("request", FIN | ACK), ("response", FIN | ACK), ("request", ACK))
 
 @dataclass
 class Conversation:
-    """The bytes that both ends of a TLS connection sent, in order, encrypted and plain."""
+    """The bytes that both ends of a TLS connection sent, in order, both encrypted and plain."""
 
     flights: list[Flight] = field(default_factory=list)
     sent: dict[str, bytes] = field(default_factory=lambda: {"request": b"", "response": b""})
@@ -39,7 +39,7 @@ class Conversation:
 def contexts(
     authority: Authority, keylog: Path | None, version: ssl.TLSVersion, ciphers: str | None = None
 ) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """Return a client's context and a server's; the client's secrets are logged."""
+    """Return a context for a client and one for a server; the client's secrets are logged."""
     near = ssl.create_default_context(cafile=str(authority.path))
     far = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     far.load_cert_chain(*map(str, authority.certificate()))
@@ -108,7 +108,7 @@ def packets(  # noqa: PLR0913 - what can happen to a capture
     swaps: bool = False,
     near: SocketAddress = NEAR,
 ) -> list[bytes]:
-    """Return the packets of a connection, cut at random; some packets with data are ``lost``."""
+    """Return the packets of a connection, cut at random, without the data packets in ``lost``."""
     shuffled = random.Random(seed)
     ends = {"request": (near, FAR), "response": (FAR, near)}
     places = {"request": start, "response": (1 << 32) - 700}
@@ -147,9 +147,9 @@ def packets(  # noqa: PLR0913 - what can happen to a capture
 def capture(
     path: Path, found: list[bytes], *, secrets: bytes | None = None, start: int = 0
 ) -> Path:
-    """Return a pcapng file of packets that are a millisecond apart, with ``secrets`` in it.
+    """Write and return a pcapng file that contains ``secrets``, and packets a millisecond apart.
 
-    ``start`` is the number of packets before the first one.
+    ``start`` is the number of packets that precede the first one.
     """
     data = block(0x0A0D0D0A, struct.pack("<IHHQ", 0x1A2B3C4D, 1, 0, (1 << 64) - 1))
     data += block(1, struct.pack("<HHI", 101, 0, 0))

@@ -1,4 +1,4 @@
-"""Measure how much memory a block of a test takes, as `tracemalloc` counts it."""
+"""Measure how much memory a block in a test takes, according to `tracemalloc`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class Traced:
-    """The number of bytes that were allocated since tracing began."""
+    """The memory that has been allocated since tracing began."""
 
     def __init__(self) -> None:
         self._last = (0, 0)
 
     @property
     def held(self) -> int:
-        """Return how many bytes are in use, or were in use at the end."""
+        """Return how many bytes are in use, or were in use when tracing ended."""
         return self._now()[0]
 
     @property
@@ -34,9 +34,7 @@ class Traced:
 
 @contextmanager
 def traced() -> Iterator[Traced]:
-    """Trace memory until the end of the block, even if the block fails: tracing slows
-    the process.
-    """
+    """Trace memory until the block ends, even if it fails, because tracing slows the process."""
     assert not tracemalloc.is_tracing(), "another test left its tracing on"
     memory = Traced()
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""`flexwire who` works for a person at a terminal and for a program that reads its pipe."""
+"""`flexwire who` works for a person at a terminal, and for a program through a pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of captures without Spark equal those of the data source, in bounded memory."""
+"""Capture rows read without Spark equal those of the data source; memory use is bounded."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_options_choose_frames() -> None:
     times = sorted(whole["time"].to_pylist())
     since, until = times[len(times) // 3], times[2 * len(times) // 3]
     for zone in (None, UTC):
-        # Timestamp columns have no zone, and are in UTC.
+        # Timestamp columns have no time zone; their values are in UTC.
         bounds = {"since": since.replace(tzinfo=zone), "until": until.replace(tzinfo=zone)}
         found = read_capture(EVERYTHING, **bounds).read_all()
         assert sorted(found["time"].to_pylist()) == [at for at in times if since <= at < until]

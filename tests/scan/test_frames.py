@@ -1,6 +1,4 @@
-"""Polars (as lazy frames) and DuckDB (through Arrow) skip columns and rows that they do
-not need.
-"""
+"""Polars (with lazy frames) and DuckDB (through Arrow) skip unneeded columns and rows."""
 
 from __future__ import annotations
 
@@ -89,7 +87,7 @@ def test_only_the_columns_and_rows_that_are_needed_are_made(
     monkeypatch.setattr(captures, "_BATCH_ROWS", 10)
     found = scan_capture(EVERYTHING).select("size").head(15).collect()
     assert found.shape == (15, 1)
-    # The third batch (of ten) is never made.
+    # The third batch of ten rows is never made.
     assert asked == [["size"], 10, 10]
 
 

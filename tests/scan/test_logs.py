@@ -28,7 +28,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def of_source(path: Path, **options: str) -> list[dict[str, Any]]:
-    """Return the rows of the data source's tasks, without Spark."""
+    """Run the tasks of the data source without Spark, and return their rows."""
     parsed = KafkaLogOptions.parse({"path": str(path), **options})
     reader = KafkaLogReader(parsed, spark_schema(parsed.schema()))
     return [row for task in reader.partitions() for b in reader.read(task) for row in b.to_pylist()]

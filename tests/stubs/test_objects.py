@@ -1,4 +1,4 @@
-"""How message objects are used: made from plain values, shown, compared, changed."""
+"""Message objects can be made from plain values, shown, compared and changed."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def test_repr_shows_what_is_not_default_and_what_every_version_has_without_a_def
         "topic_id=UUID('00000000-0000-0000-0000-000000000005'), name='orders')], "
         "allow_auto_topic_creation=False, unknown_tagged_fields={42: b'x'})"
     )
-    # The partition 0 and the offset 0 are shown although they are 0. The log start offset came in
-    # a later version.
+    # The partition and the fetch offset are shown although they are 0. The log start offset was
+    # added in a later version.
     partition = FetchRequest.FetchPartition(partition_max_bytes=0)
     assert repr(partition) == (
         "FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=0)"
     )
-    # Every version with the structure has these fields, and the spec says what they mean.
+    # Every version with the structure has these fields, and the spec states their defaults.
     assert repr(FetchRequest.ReplicaState()) == "FetchRequest.ReplicaState()"
     assert repr(HeartbeatResponse()) == "HeartbeatResponse(error_code=0)"
-    # A tagged field at its default is not written.
+    # A tagged field that has its default value is not written.
     fenced: Any = message("BrokerRegistrationChangeRecord")
     assert "fenced" in str(fenced.__struct_fields__)
     assert "fenced" not in repr(fenced())
@@ -90,7 +90,7 @@ def test_structures_may_be_given_as_mappings() -> None:
     assert MetadataRequest.of(topics=None) == MetadataRequest(topics=None)
     sent = MetadataRequest.of(topics=[{"name": "orders"}])
     assert MetadataRequest.decode(sent.encode(9), 9) == sent
-    # The class stores a mapping, and writes it.
+    # The class keeps a mapping as it is, and can write it.
     kept = MetadataRequest(topics=[{"name": "orders"}])  # type: ignore[list-item]  # as it says
     assert kept != sent
     assert kept.encode(9) == sent.encode(9)
@@ -160,7 +160,7 @@ def test_replace_gives_a_changed_copy_and_leaves_the_original() -> None:
     assert type(changed) is FetchRequest
     assert (request.max_wait_ms, changed.max_wait_ms) == (5, 6)
     assert changed.replace(max_wait_ms=5) == request
-    # Values that are not replaced are the same objects, as in `copy.copy`.
+    # Values that are not replaced are the same objects, as with `copy.copy`.
     assert changed.topics is request.topics
     with pytest.raises(TypeError, match="max_wiat_ms"):
         request.replace(max_wiat_ms=6)
@@ -169,7 +169,7 @@ def test_replace_gives_a_changed_copy_and_leaves_the_original() -> None:
 
 
 def names_on_a_message() -> list[str]:
-    """Return the public attributes that a message class has without any fields."""
+    """Return the public attributes that every message class has besides its fields."""
     return [name for name in dir(Message) if not name.startswith("_")]
 
 

@@ -78,7 +78,7 @@ def test_classes_have_the_structures_fields_order_and_defaults_of_the_stub(name:
 
 
 def agrees(said: ast.AnnAssign, value: Any, made: type[Message]) -> None:
-    """Compare a default with the type and the default in the stub."""
+    """Compare a default with the type and the default that the stub declares."""
     options = [one.strip() for one in ast.unparse(said.annotation).split("|")]
     if isinstance(said.value, ast.Constant) and said.value.value is not ...:
         assert said.value.value == value

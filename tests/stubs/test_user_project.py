@@ -1,4 +1,4 @@
-"""A user's project type-checks: strict mypy and pyright find each mistake and no other."""
+"""In a user's project, strict mypy and pyright find each mistake and nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-# A comment on a line names its expected errors or its revealed type.
+# A comment names the errors that are expected on its line, or the revealed type.
 PROJECT = """\
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def run(project: Path, *arguments: str) -> str:
         check=False,
         timeout=300,
     )
-    # Both end with 1 if they found mistakes.
+    # Both programs exit with 1 if they find mistakes.
     assert done.returncode == 1, done.stdout + done.stderr
     return done.stdout
 
@@ -146,7 +146,7 @@ def test_mypy_finds_each_mistake_and_nothing_else(mypy: list[tuple[int, str, str
 
 def test_mypy_knows_each_type(mypy: list[tuple[int, str, str]]) -> None:
     told = {line: text for line, _, text in mypy if text.startswith("Revealed type is ")}
-    # mypy names types with their modules.
+    # mypy qualifies the names of types with their modules.
     shown = {
         line: re.sub(r"[\w.]+\.", "", text.removeprefix("Revealed type is ").strip('"'))
         for line, text in told.items()

@@ -1,4 +1,4 @@
-"""Schemas can be composed by hand from KIP-482's type classes, for plain mappings."""
+"""Schemas for plain mappings can be composed by hand from KIP-482's type classes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from flexwire.wire import (
 )
 from flexwire.wire.cursor import Reader, Writer
 
-# KIP-482, "Compact Arrays", "Compact Bytes", "Compact String": 0 is null, 1 is length 0, 2 is 1.
+# KIP-482, "Compact Arrays", "Compact Bytes", "Compact String": 0 is null, and n is length n - 1.
 COMPACT: list[tuple[Type, Any, str]] = [
     (CompactArrayOf(INT8, nullable=True), None, "00"),
     (CompactArrayOf(INT8), [], "01"),
@@ -45,7 +45,7 @@ COMPACT: list[tuple[Type, Any, str]] = [
     (COMPACT_NULLABLE_BYTES, None, "00"),
     (COMPACT_STRING, "", "01"),
     (COMPACT_STRING, "x", "02 78"),
-    # 299 + 1 is 300, the KIP's example of a varint of two bytes.
+    # 299 + 1 is 300, the KIP's example of a two-byte varint.
     (COMPACT_STRING, "x" * 299, "ac 02" + "78" * 299),
     (COMPACT_NULLABLE_STRING, None, "00"),
     (ArrayOf(INT8), [7], "00 00 00 01 07"),

@@ -1,4 +1,4 @@
-"""The numbers in the formats agree with `struct`, the wire types and whole batches."""
+"""The limits and layouts of the formats agree with `struct`, the wire types and whole batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tagged fields in three forms agree with the documents' examples, and work at their limits."""
+"""Tagged fields in all three forms agree with the documents' examples, and work at their limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORMS = list(TagForm)
 
 
 def test_the_draft_s_own_example_of_an_interleaved_header() -> None:
-    # Length 0b100 and tag 0b101 end in T2 L2 T1 L1 T0 L0 = 110010.
+    # The bits of tag 0b101 and of length 0b100 alternate: T2 L2 T1 L1 T0 L0 = 110010.
     assert interleave(tag=0b101, length=0b100) == 0b110010
     assert separate(0b110010) == (0b101, 0b100)
 

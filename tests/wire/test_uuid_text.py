@@ -1,4 +1,4 @@
-"""A uuid is read back from the string that Kafka prints, and no other string is valid."""
+"""A uuid is read back from the string that Kafka prints; other strings are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Varints at every limit: read whole, cut off, and too long."""
+"""Varints at every limit are read if whole, and refused if cut off or too long."""
 
 from __future__ import annotations
 

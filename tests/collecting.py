@@ -1,7 +1,7 @@
 """Leave modules without doctests, and files without selected tests, out of a test run.
 
-Each process of a run imports everything that it collects. Otherwise, `make fast` would import
-PySpark needlessly.
+Each process of a run imports everything that it collects. Without this module, `make fast` would
+import PySpark needlessly.
 """
 
 from __future__ import annotations

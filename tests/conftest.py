@@ -33,7 +33,7 @@ FEW_STAGES = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.optimizer.disableHints": "true",
-    # Otherwise, PySpark asks Java for the session, and for the line that runs, for each column.
+    # Without this, PySpark asks Java for the session, and for the line that runs, for each column.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 """These settings are used in addition to those for answers about small tables.

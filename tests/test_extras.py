@@ -1,4 +1,4 @@
-"""If a package of an extra is missing, flexwire's own error states what to install."""
+"""If a package of an extra is missing, flexwire's own error names what to install."""
 
 from __future__ import annotations
 

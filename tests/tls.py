@@ -42,7 +42,7 @@ class Authority:
         password: str | None = None,
         expired: bool = False,
     ) -> tuple[Path, Path]:
-        """Sign a certificate of a broker or client for ``hosts``; return its chain and its key.
+        """Sign a certificate for ``hosts``, for brokers or clients; return its chain and its key.
 
         ``name`` is the common name: a client's principal is ``User:CN=name``. The key is in PKCS
         #8, and is encrypted if ``password`` is given.

@@ -34,7 +34,7 @@ class Traced:
 
 @contextmanager
 def traced() -> Iterator[Traced]:
-    """Trace memory until the block ends, even if it fails, because tracing slows the process."""
+    """Trace memory only until the block ends, even if it fails: tracing slows the process."""
     assert not tracemalloc.is_tracing(), "another test left its tracing on"
     memory = Traced()
     tracemalloc.start()

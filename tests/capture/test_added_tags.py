@@ -1,4 +1,4 @@
-"""A tap that adds header tags records these tags and its other facts in each capture file."""
+"""A tap that adds header tags records these tags and all its other facts in each capture file."""
 
 from __future__ import annotations
 

@@ -81,8 +81,8 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_links_into_a_page_lead_to_one_of_its_headings() -> None:
-    """No page links to a missing heading (the site is not built with such a link either, but
-    building it takes a minute).
+    """No page links to a missing heading (building the site also fails on such a link, but takes
+    a minute).
     """
     root = DOCS.parent
     seen = 0

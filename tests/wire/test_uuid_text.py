@@ -1,4 +1,4 @@
-"""A uuid is read back from the string that Kafka prints; other strings are refused."""
+"""A uuid is read back from the string that Kafka prints, padded or not; others are refused."""
 
 from __future__ import annotations
 

@@ -256,7 +256,10 @@ def test_a_damaged_block_ends_the_file_and_is_told(
         (enhanced(PACKETS[0], number=1), "no block describes interface 1"),
         (block(6, bytes(16)), "a packet block is too short for its fields"),
         (block(3, b""), "a packet block is too short for its fields"),
-        (block(6, struct.pack("<IIIII", 0, 0, 0, 99, 99) + bytes(8)), "declares 99 bytes, but 8"),
+        (
+            block(6, struct.pack("<IIIII", 0, 0, 0, 99, 99) + bytes(8)),
+            "declares 99 bytes, but only 8",
+        ),
         (enhanced(PACKETS[0], 2**63), "is out of range"),
     ],
     ids=name,

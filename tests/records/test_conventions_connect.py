@@ -51,7 +51,7 @@ def back(value: Any) -> Any:
         ("2024-1-1 o", "is not a valid date"),
         ("24:00:00.000Z", "is not a valid time"),
         ("2024-01-01T12:34:60.000Z", "is not a valid timestamp"),
-        ("[2024-01-01,7]", "would make a date from 7"),
+        ("[2024-01-01,7]", "would turn 7 into a date"),
         ("{16777216:1,16777217:2,1.5:3}", "would merge two keys of a map"),
         ("{1:1,true:2}", "are the same key in Python"),
         ("{[1]:2}", "cannot have arrays or maps as keys"),

@@ -97,7 +97,7 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
     def is_control(self) -> bool:
         """True if the records are control records.
 
-        Brokers write control records, and no consumer receives them.
+        Brokers write control records; consumers skip them.
         """
         return self.magic > 1 and bool(self.attributes & CONTROL_MASK)
 

@@ -33,7 +33,7 @@ def of(software: str | None, version: str | None) -> GroupMember:
 def test_a_java_consumer_with_its_defaults_moves_as_it_is() -> None:
     judgement = judge_group(PLAIN)
     assert judgement.verdict == "moves as it is"
-    assert "by default in 5.0.0 and later" in judgement.reason
+    assert "by default from 5.0.0 on" in judgement.reason
     assert "KIP-1274" in judgement.source
 
 

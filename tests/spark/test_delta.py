@@ -93,7 +93,6 @@ def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OutputD
         yield OutputDirectory(f"{bucket}/{uuid.uuid4().hex}")
 
 
-@pytest.mark.long
 @pytest.mark.slow
 def test_the_last_analysis_is_the_last_one_though_the_clock_was_set_back(
     out: OutputDirectory, monkeypatch: pytest.MonkeyPatch

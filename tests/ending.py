@@ -30,7 +30,7 @@ MINUTES: Final = 20.0
 """How many minutes a run may take, unless the variable sets another limit."""
 
 LONGER: Final = {"long": 60.0, "cluster": 60.0, "kafka": 120.0}
-"""How many minutes a run may take if it includes tests with a marker. `make test` has none."""
+"""How many minutes a run with tests of each marker may take. `make test` has no such tests."""
 
 GRACE_SECONDS = 20.0
 """How long after the limit `faulthandler` ends a run that the thread could not end."""

@@ -123,7 +123,7 @@ def test_what_is_replaced_reads_as_replaced_and_nothing_else_changes(name: str) 
 
 
 def test_a_walk_ends_at_its_bound() -> None:
-    """A sender cannot make a walk exceed its limit, whatever parts of a message repeat."""
+    """A sender cannot make a walk exceed its limit by repeating any part of a message."""
     made: Any = message("MetadataResponse")
     topics = [made.MetadataResponseTopic(name="t") for _ in range(200)]
     tags = dict.fromkeys(range(1000, 1200), b"")

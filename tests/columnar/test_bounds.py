@@ -53,7 +53,9 @@ def test_a_full_column_ends_a_chunk(most: int, monkeypatch: pytest.MonkeyPatch) 
     assert back.num_chunks >= found.num_chunks
     assert all(chunk.buffers()[2].size <= most for chunk in back.chunks)
     assert back.to_pylist() == rows
-    with pytest.raises(CodecError, match="pass a ChunkedArray to get a ChunkedArray"):
+    with pytest.raises(
+        CodecError, match="pass the input as a ChunkedArray to get a chunked result"
+    ):
         decode_messages("MetadataResponse", pa.array(rows), 12)
 
 

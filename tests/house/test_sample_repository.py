@@ -1,4 +1,4 @@
-"""examples/message-specs works as a separate repository whose pull request is reviewed.
+"""examples/message-specs works as a separate repository, and its pull requests are reviewed.
 
 GitHub is not available here. Each step of the action runs with the inputs of the sample's workflow.
 """

@@ -117,7 +117,8 @@ def test_a_log_that_a_broker_compacted(spark: SparkSession, tmp_path: Path) -> N
         made.commit(*GROUPS, STILL)
         last = made.said()
     done = cleaned(logs)
-    # A moved replica copies a compacted log, and its checkpoint contains no entries.
+    # A moved replica copies a log that is already compacted, and the replica's checkpoint has no
+    # entries.
     logs.joinpath("cleaner-offset-checkpoint").write_text("0\n0\n")
     assert all(early_ends[one] < done[one] <= late_ends[one] for one in done)
     rows = spark.read.format("kafka-log").option("topic", LOG).load(str(logs))

@@ -1,4 +1,4 @@
-"""The programs of the Kerberos realm are available, or the error explains why not."""
+"""The programs for a Kerberos realm are available, or the error explains why they are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real clients with TLS reach a cluster with TLS through a tap."""
+"""Real TLS clients reach a TLS cluster through a tap."""
 
 from __future__ import annotations
 

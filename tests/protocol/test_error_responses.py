@@ -281,7 +281,9 @@ def test_a_request_is_not_changed_and_shares_nothing_that_can_be() -> None:
 
 def test_a_request_that_has_no_such_response_says_why() -> None:
     produce = message("ProduceRequest")(acks=0)
-    with pytest.raises(ArgumentError, match="with Acks 0 has no response that could contain an error"):
+    with pytest.raises(
+        ArgumentError, match="with Acks 0 has no response that could contain an error"
+    ):
         error_response(produce, 9, 6)
     everything = message("MetadataRequest")(topics=None)
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Draw valid batches, with every field at every size."""
+"""Draw valid batches in which each field may have any of its encoded sizes."""
 
 from __future__ import annotations
 

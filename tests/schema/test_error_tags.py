@@ -1,4 +1,4 @@
-"""KIP-636's tagged errors change a spec's text and the bytes of its messages as described."""
+"""KIP-636's tagged errors change a spec and the bytes of its messages as the KIP describes."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Plot:
 
     @property
     def path(self) -> Path:
-        """The file of the picture."""
+        """The path of the image file."""
         return DOCS / "images" / f"speed-{self.name}.svg"
 
     def groups(self, page: str) -> Iterator[Group]:

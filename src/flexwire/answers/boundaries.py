@@ -37,8 +37,8 @@ COLUMNS: Final = (
            "on these connections, the responses that have no request in this analysis, and "
            "therefore no API, client id or latency", heading="Responses without request"),
     Column("early_bytes", pa.int64(),
-           "bytes of frames that began before the cut and end after it, so that this analysis "
-           "cannot read them",
+           "bytes of frames that begin before the cut and end after it; this analysis cannot read "
+           "these frames",
            heading="Cut frames"),
     Column("time", MOMENT, "when the first of these connections continues", heading="When"),
 )  # fmt: skip

@@ -271,7 +271,7 @@ ANSWER: Final = Answer(
     place=150,
     question="Which metrics do clients push to brokers?",
     meaning="Each metric that clients push (KIP-714), by client. Each row combines "
-    "the values of the metric for all of its attributes.",
+    "a metric's values for all combinations of its attributes.",
     advice="Look for clients whose latencies or error rates are much higher than those of other "
     "clients.",
     row="a client and metric",

@@ -417,8 +417,8 @@ def _log_summary(logs: LogFacts) -> str:
             else f"{logs.beyond_bounds:,} of these places contain"
         )
         parts.append(
-            f"{holds} batches that inflate beyond a limit, and were not read; raise --batch-mib "
-            "or --max-ratio"
+            f"{holds} batches that were not read, because they inflate beyond a limit; raise "
+            "--batch-mib or --max-ratio"
         )
     if logs.known_partitions:
         parts.append(f"{plural(logs.known_partitions, 'partition')} had nothing new")

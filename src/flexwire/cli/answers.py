@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     help=(
         "Cover only traffic captured at this time or later, such as 2026-11-22T10:00Z. A time "
         "without a zone is UTC. For Delta and Iceberg tables, files of earlier days are not read. "
-        "Answers about logs ignore this option."
+        "This option does not affect answers about logs."
     ),
 )
 @click.option(

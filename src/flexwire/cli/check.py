@@ -57,7 +57,7 @@ _OPTIONS = (
         multiple=True,
         metavar="RULE",
         shell_complete=rule_names,
-        help="Do not use this rule or category. Can be given multiple times.",
+        help="Disable this rule or category. Can be given multiple times.",
     ),
     click.option(
         "--config",

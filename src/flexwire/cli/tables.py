@@ -62,7 +62,7 @@ def compact(*, out: str, dry_run: bool, output: Format) -> None:
 @dry_run_option
 @format_option
 def retain(*, out: str, days: int, dry_run: bool, output: Format) -> None:
-    """Remove old days from the tables in OUT.
+    """Remove the rows of old days from the tables in OUT.
 
     OUT is an output of analyze --tables delta or iceberg. Tables that are not divided by day
     (packets, audit and the tables of logs) do not change. If a connection had traffic in the kept

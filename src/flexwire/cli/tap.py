@@ -68,7 +68,7 @@ def filter_options(verb: str, note: str = "") -> tuple[Callable[..., Any], ...]:
             "only_apis",
             metavar="NAME",
             multiple=True,
-            help=f"{verb} only requests of this API (its name or key), and their responses.{note}",
+            help=f"{verb} only requests for this API (a name or key) and their responses.{note}",
         ),
         click.option(
             "--only-client-id",
@@ -148,8 +148,8 @@ _FIELD_OPTIONS = {
         click.option(
             "--throwaway-ca",
             type=click.Path(file_okay=False, path_type=Path),
-            help="For a trial: create a certificate authority and a certificate for --listen in "
-            "this directory, valid for a week, and print how to make clients trust it.",
+            help="For testing: create a certificate authority and a certificate for --listen in "
+            "this directory, both valid for a week, and print how clients can trust them.",
         ),
         click.option(
             "--upstream-ca",
@@ -198,8 +198,8 @@ _FIELD_OPTIONS = {
         click.option(
             "--pretend",
             metavar="RELEASE",
-            help="Rehearse an upgrade to this release, such as 4.4. The tap offers clients only "
-            "the versions that both this release and the brokers support. With --only-client-id, "
+            help="Rehearse an upgrade to a release, for example 4.4. The tap offers clients only "
+            "the versions that both the release and the brokers support. With --only-client-id, "
             "the rehearsal affects only clients with this id. docs/rehearse.md describes how "
             "clients may react.",
         ),

@@ -104,7 +104,7 @@ DANGERS: Final = {
         lambda body: body.member_epoch == 0,
     ),
     "ControlledShutdown": Danger(
-        "all partitions that the named broker leads move to other brokers"
+        "the leadership of all partitions moves from the named broker to other brokers"
     ),
     "DeleteAcls": Danger(
         "a filter with neither a resource nor a principal deletes all ACLs",

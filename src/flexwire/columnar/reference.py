@@ -338,7 +338,7 @@ def gather(
     elif len(results) > 1:
         raise CodecError(
             f"a column of the result exceeds {program.MOST} bytes or elements; "
-            "pass a ChunkedArray to get a ChunkedArray"
+            "pass the input as a ChunkedArray to get a chunked result"
         )
     else:
         values = results[0].values if results else pa.array([], kind)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 WITHHELD: Final = "withheld"
 _WITHHELD: Final = WITHHELD.encode()
 
-# Configurations of Kafka's type "password", with any listener prefix, and likely names in plug-ins
-# and clients.
+# Names of configurations of Kafka's type "password", with any listener prefix, and likely names in
+# plug-ins and clients.
 _SECRET_CONFIG: Final = re.compile(
     r"passw|passphrase|passcode|(^|[._-])(pwd|pass|pin|auth)([._-]|$)|secret|credential|token|jaas"
     r"|(private|access|api|account|encryption|signing|session|shared)[._-]?keys?([._-]|$)"

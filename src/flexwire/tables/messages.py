@@ -225,7 +225,7 @@ class MessageBodies:
     show_credentials: bool
 
     def decode(self, frames: pa.RecordBatch) -> Iterator[tuple[list[int], pa.RecordBatch]]:
-        """Yield the rows of the frames, one version at a time, with the numbers of the frames.
+        """Yield the rows of the frames, one version at a time, together with the frame numbers.
 
         Whether a column is present is thus decided once for all messages.
         """

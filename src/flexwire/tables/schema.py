@@ -201,7 +201,7 @@ _LOGGED = "in request logs"
 _NO_INSTANCE = "if no captured frame contains the id"
 _CAPTURED = "in captures, or if no log line contains the value"
 _NO_BATCH = "if the bytes are not a batch"
-_NO_RECORD = "for a batch without records, or if the bytes cannot be read"
+_NO_RECORD = "if the batch has no records, or its bytes cannot be read"
 
 
 def _of_batch(name: str, meaning: str, null: str = _NO_BATCH) -> Column:

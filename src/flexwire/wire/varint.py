@@ -100,7 +100,7 @@ def uuid_text(value: uuid.UUID) -> str:
 
 
 def parse_uuid_text(text: str) -> uuid.UUID:
-    """Return the uuid in a text from `uuid_text`, with or without padding. Raises `ValueError`.
+    """Return the uuid in the result of `uuid_text`, with or without padding. Raises `ValueError`.
 
     The last character contains four more bits than a uuid needs, so several texts represent the
     same uuid.

@@ -31,7 +31,7 @@ _DONT_FRAGMENT = 0x4000
 _TTL = 64
 _PROTOCOL_TCP = 6
 _HIGHEST_PORT = 65535
-# From this many bytes on, numpy is faster. At 32 KiB numpy is 10 times as fast.
+# At this many bytes or more, numpy is faster. At 32 KiB numpy is 10 times as fast.
 _LONG = 1024
 _FOLD_BITS = 8192
 

@@ -361,7 +361,7 @@ class SideState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """A connection for the fast path: the states of the ends that send requests and responses."""
+    """A connection on the fast path: the state of the requesting and of the responding end."""
 
     connection: str
     client: str

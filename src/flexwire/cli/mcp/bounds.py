@@ -45,7 +45,7 @@ class Page:
 
 
 def to_text(form: dict[str, Any]) -> str:
-    r"""Return the text of a result: JSON with the form and its omissions.
+    r"""Return a result as JSON text, with a list of the omitted parts.
 
     The elements of a dict, a list and a `Page` are kept until the text reaches `MOST_CHARACTERS`.
     ``leftOut`` lists each place with the number of elements that are missing there. ``leftOut`` is

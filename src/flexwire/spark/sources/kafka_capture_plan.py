@@ -95,7 +95,7 @@ class SurveyStore:
             self._join()
 
     def all_states(self) -> dict[str, bytes]:
-        """Return the state for a capture's only range."""
+        """Return the state of a capture that has a single range."""
         return self._others
 
     def _joined(self, surveyed: int) -> dict[int, dict[str, bytes]]:

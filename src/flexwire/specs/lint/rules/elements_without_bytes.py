@@ -1,4 +1,4 @@
-"""In some version, the elements of an array take no bytes.
+"""In at least one version, the elements of an array take no bytes.
 
 The number of elements is then unrelated to the bytes that follow: four bytes could announce two
 billion elements. In a flexible version, each element has a byte for its tagged fields.

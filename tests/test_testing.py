@@ -11,6 +11,7 @@ from flexwire.errors import UnknownMessageError
 from flexwire.testing import MessageExample, messages
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(messages("FetchRequest"))
 def test_any_version_is_written_and_read_back(example: MessageExample) -> None:

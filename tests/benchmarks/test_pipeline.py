@@ -101,6 +101,7 @@ def test_every_frame_of_a_made_capture_decodes_and_pairs(
         assert sum(one != other for one, other in pairwise(ends)) > len(ends) / 2
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_an_orphan_takes_is_counted() -> None:
     cpu, code, output = ran("-c", MEASURING, COMPUTING)
@@ -113,6 +114,7 @@ def test_a_command_s_failure_and_its_words_are_told() -> None:
     assert (code, output) == (1, "no such luck\n")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_case_that_is_not_one_is_refused() -> None:
     for case, told in (("huge", 'got "huge"'), ("heavy,colour=1", 'got "colour"')):

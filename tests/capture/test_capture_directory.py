@@ -172,6 +172,7 @@ def test_a_file_that_cannot_be_closed_is_counted(tmp_path: Path) -> None:
     assert writer.lost_frames == 2
 
 
+@pytest.mark.long
 @pytest.mark.own_process
 @pytest.mark.parametrize("umask", [0o000, 0o022])
 def test_captures_are_their_owners_alone_and_a_directory_that_exists_keeps_its_mode(

@@ -442,6 +442,7 @@ def is_read_alike(old: Any, new: Any) -> bool:
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_silent_layout_changes_of_kafka_are_those_seen_by_hand() -> None:
     silent: dict[str, set[int]] = {}

@@ -155,6 +155,7 @@ def test_two_sides_are_needed_and_pages_are_told(run: Callable[..., Result]) -> 
     assert len(listed) == len(breaking_rules())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_kip_636_breaks_no_byte_of_any_released_version() -> None:
     texts = [

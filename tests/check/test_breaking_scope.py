@@ -46,6 +46,7 @@ def test_of_one_file_against_a_release_nothing_else_is_asked_for() -> None:
         ]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_module_against_a_release_lacks_its_own_messages_only() -> None:
     modules = {one.place.directory for one in MESSAGES.values()}

@@ -89,6 +89,7 @@ def test_a_release_is_for_bundled_messages_and_a_path_must_be_there(
         run(*arguments, "--specs", f"{specs}/none")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_jar_and_a_release_are_places_too(tmp_path: Path) -> None:
     jar = tmp_path / "kafka-clients-4.5.0.jar"

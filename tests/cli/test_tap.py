@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 HERE = f"ssl://{LOOPBACK}:0"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_try_with_a_throwaway_ca_as_it_says_itself(tmp_path: Path) -> None:
     async def job() -> None:

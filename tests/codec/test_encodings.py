@@ -71,6 +71,7 @@ def test_what_is_encoded_decodes_to_the_same_through_both(name: str) -> None:
                         made.decode(damaged, version, encoding=encoding)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("name", NAMES, parts=3)
 def test_one_object_goes_through_every_encoding_that_has_tagged_fields(name: str) -> None:

@@ -14,6 +14,7 @@ from tests.each import each
 BY_MESSAGE = load()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("name", sorted(BY_MESSAGE))
 def test_annotations_tile_the_message(name: str) -> None:

@@ -89,6 +89,7 @@ def test_skipping_ends_where_reading_ends(name: str) -> None:
                 schema.skip(Reader(raw[:length]))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("name", NAMES, parts=3)
 def test_the_walk_finds_every_field_where_it_stands(name: str) -> None:

@@ -295,6 +295,7 @@ def test_thousands_of_tagged_fields_compile() -> None:
     assert many.definition.encode_reference(value, 2) == raw
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_thousands_of_fields_of_fixed_width_compile() -> None:
     many: Any = made([field(f"f{at}", "int32" if at % 2 else "int64") for at in range(5000)])

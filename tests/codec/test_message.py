@@ -111,6 +111,7 @@ def test_any_buffer_decodes_and_a_number_is_none() -> None:
         MadeUp.decode(50, 1)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.own_process
 def test_one_class_for_one_name_whoever_asks_first() -> None:

@@ -19,6 +19,7 @@ def test_all_the_vectors_are_here() -> None:
     assert sum(map(len, BY_MESSAGE.values())) == 1522
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("vectors", BY_MESSAGE)
 def test_both_executors_decode_to_the_same_object(vectors: list[dict[str, Any]]) -> None:

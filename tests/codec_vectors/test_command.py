@@ -58,6 +58,7 @@ def test_a_deviation_ends_with_100_and_is_named() -> None:
     assert "HeartbeatRequest 4               1" in every.output
 
 
+@pytest.mark.long
 def test_json_has_every_deviation() -> None:
     done = check(*SOME, "--decode-only", "--format", "json", *codec("off"))
     told = json.loads(done.output)

@@ -66,6 +66,7 @@ def test_flexwire_reads_and_writes_every_kept_case_as_kafka_does() -> None:
     assert strict.counts[Outcome.STRICTER] > 0
 
 
+@pytest.mark.long
 def test_bytes_written_again_are_judged_as_their_content_is() -> None:
     every = [one for one in few().vectors() if one.message is not None]
     by_hex, by_json = run("hex", every)[0], run("good", every)[0]

@@ -144,6 +144,7 @@ ODD_MESSAGES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.long
 @given(ODD_MESSAGES, st.sampled_from([1, 3]))
 @settings(max_examples=times(120))
 def test_messages_are_those_asked_for_or_refused(columns: Odd, version: int) -> None:

@@ -163,6 +163,7 @@ def test_damaged_data_gives_the_rows_and_errors_of_the_objects(data: st.DataObje
     assert in_columns(damaged, columns=ALL, **given_) == in_objects(damaged, **given_)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(st.lists(record_batches() | message_sets(), max_size=4), st.integers(0, 40))
 def test_any_batches_have_the_rows_of_their_objects(

@@ -98,6 +98,7 @@ def test_both_are_sent_the_same_bytes_and_judged_by_the_same_rules() -> None:
     assert text.endswith(f"{there.summary}\n{ran.summary}\n")
 
 
+@pytest.mark.long
 def test_a_deviation_of_either_is_a_difference_and_only_the_first_ones_is_a_deviation() -> None:
     for here, there, verdicts in (
         (a_byte_too_many, soundly, (CaseVerdict.DEVIATES, CaseVerdict.AS_KAFKA)),
@@ -186,6 +187,7 @@ def test_cases_that_one_of_the_two_is_not_sent_are_no_difference() -> None:
         assert {*cells["12"][1:6]} == words
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_second_broker_must_answer() -> None:
     def garbage(request: RequestFrame, _: bytes, answer: bytes) -> bytes:

@@ -101,6 +101,7 @@ def test_the_same_with_a_second_broker_that_is_reached_in_the_second_run(journal
             conform(address, ASKING, journal=journal)
 
 
+@pytest.mark.long
 def test_a_line_that_was_cut_off_is_sent_again(journal: Path) -> None:
     with kafka_like(a_byte_too_many) as (address, _):
         whole = conform(address, ASKING, journal=journal)

@@ -36,6 +36,7 @@ from tests.conformance.brokers import (
     with_correlation_id,
 )
 from tests.protocol.payloads import frame, response_payload
+from tests.searching import in_make_long
 
 if TYPE_CHECKING:
     from flexwire.conformance import ConformanceRule
@@ -305,7 +306,7 @@ def test_a_response_that_is_no_frame(name: str) -> None:
     [
         (frame(b""), rules.CORRELATION_ID),
         (frame(b"\1\2\3"), rules.CORRELATION_ID),
-        (b"\0\0\0\x20" + bytes(7), rules.CLIENT_ID),
+        *in_make_long((b"\0\0\0\x20" + bytes(7), rules.CLIENT_ID)),
     ],
     ids=["empty", "three bytes", "cut off"],
 )

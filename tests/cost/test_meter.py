@@ -84,6 +84,7 @@ def test_a_side_against_itself_saves_nothing_anywhere(encoding: Encoding, every:
             assert pair.saved == 0
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_sides_the_other_way_about_save_the_opposite() -> None:
     there = measured(Encoding.FIXED, Encoding.KAFKA, every=3)

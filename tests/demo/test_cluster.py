@@ -108,6 +108,7 @@ def test_bytes_that_are_no_frame_end_their_connection_only(cluster: MockCluster)
     assert ask(cluster.addresses[0], API_VERSIONS, "ApiVersions", 0, {}).error_code == 0
 
 
+@pytest.mark.long
 def test_a_closed_cluster_takes_no_connections() -> None:
     with MockCluster() as cluster:
         address = cluster.addresses[0]
@@ -120,6 +121,7 @@ def test_a_closed_cluster_takes_no_connections() -> None:
     cluster.close()  # a second call does nothing
 
 
+@pytest.mark.long
 def test_a_cluster_starts_inside_a_running_event_loop() -> None:
     async def start() -> int:
         with MockCluster() as cluster:

@@ -22,6 +22,7 @@ def test_every_block_does_what_it_shows(tmp_path: Path) -> None:
     check_page(PAGE, tmp_path)
 
 
+@pytest.mark.long
 def test_figures() -> None:
     pages, size = re.findall(r"(\d+) pages \((\d\.\d) MB\)", PAGE)[0]
     assert int(pages) == sum(path.endswith(".html") for path in site())

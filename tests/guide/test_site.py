@@ -41,6 +41,7 @@ def read(path: str) -> Page:
     return Page(site()[path])
 
 
+@pytest.mark.long
 def test_every_file_begins_with_the_mark_that_it_is_ours() -> None:
     for path, text in site().items():
         assert MARK in text[:200], path
@@ -93,6 +94,7 @@ def test_style_and_scripts_ask_nothing_of_a_network() -> None:
     assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(", text)
 
 
+@pytest.mark.long
 @PAGES
 def test_every_link_leads_somewhere(path: str) -> None:
     for tag, name, value in read(path).attributes:
@@ -163,6 +165,7 @@ def index_of(text: str) -> dict[str, list[Any]]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_search_index_has_every_page_and_every_field() -> None:
     index = index_of(site()["search.js"])

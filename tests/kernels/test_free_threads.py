@@ -121,6 +121,7 @@ def test_threads_make_the_functions_of_a_class_at_once() -> None:
         assert first.encode(2) == raw
 
 
+@pytest.mark.long
 def test_threads_read_the_same_record_headers() -> None:
     # Calls may use the same keys.
     batches = [

@@ -109,6 +109,7 @@ def test_an_interrupt_reaches_the_caller(kind: type[BaseException]) -> None:
         functions(hooked(), 2)[1](hooked()(rows=[row(interrupt)]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [MemoryError, RecursionError, ValueError])
 def test_another_exception_is_the_fallback_s_business(kind: type[Exception]) -> None:
     def fail() -> None:

@@ -25,6 +25,7 @@ FOUND = {
 }
 
 
+@pytest.mark.long
 def test_the_places_of_every_released_response() -> None:
     versions: dict[tuple[str, str], list[int]] = {}
     for name in catalog().names():

@@ -122,6 +122,7 @@ def test_a_broker_has_one_port_whichever_process_met_it(tmp_path: Path) -> None:
     run(job())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_is_kept_is_a_limit_for_all(tmp_path: Path) -> None:
     async def job() -> None:
@@ -147,6 +148,7 @@ def test_what_is_kept_is_a_limit_for_all(tmp_path: Path) -> None:
     run(job())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_rotation_filters_samples_and_tags_hold_in_every_process(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -239,6 +241,7 @@ def test_a_limit_that_the_processes_cannot_hold_is_refused(
         Tap((LOOPBACK, 0), (LOOPBACK, 1), tmp_path, processes=0)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_capture_that_cannot_begin_is_said_by_the_tap(tmp_path: Path) -> None:
     place = tmp_path / "file"

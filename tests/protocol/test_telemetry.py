@@ -94,6 +94,7 @@ def test_nothing_inflates_beyond_the_limit(compression: Any) -> None:
         read_client_metrics(data, number, limit=99_999)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_more_values_than_are_held_are_refused() -> None:
     made = library().MetricsData()
@@ -105,6 +106,7 @@ def test_more_values_than_are_held_are_refused() -> None:
         read_client_metrics(made.SerializeToString())
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_metrics_without_values_count_too() -> None:
     made = library().MetricsData()

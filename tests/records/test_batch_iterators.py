@@ -156,6 +156,7 @@ def test_iterators_that_are_left_anywhere_leak_nothing() -> None:
     assert after[1:] == before[1:]
 
 
+@pytest.mark.long
 @pytest.mark.own_process
 @each("of", ["kernels", "message sets, which are Python's to read", "no kernels"])
 def test_threads_share_an_iterator(of: str) -> None:

@@ -257,6 +257,7 @@ def test_a_batch_whose_fields_were_changed_is_read_as_python_reads_it(
     assert got == wanted or (got is REFUSED and value in {2**63, 2**63 - 1, 2**31})
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @_laws
 @given(record_batches())
@@ -317,6 +318,7 @@ def test_sizes_at_the_edges_of_the_buffer() -> None:
         assert WRITE(records, 0, *NUMBERS) == write_plain_batch(records, 0, *NUMBERS)
 
 
+@pytest.mark.long
 @pytest.mark.own_process
 def test_a_batch_may_change_while_it_is_read() -> None:
     data = encode_batch([Record(n, n, None, b"v" * 9, [(b"a", b"x")]) for n in range(3000)])

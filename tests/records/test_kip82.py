@@ -74,6 +74,7 @@ def test_a_message_without_headers_is_as_long_as_before(
     assert (before[16], now[16]) == (1, 2)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(messages(), st.sampled_from(COMPRESSIONS))
 def test_what_is_written_is_read(given_: list[Kip82Message], compression: Compression) -> None:

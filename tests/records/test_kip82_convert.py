@@ -39,6 +39,7 @@ def without_headers(given_: list[Kip82Message]) -> list[Kip82Message]:
     return [replace(one, headers=Headers()) for one in given_]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(messages(), st.sampled_from(COMPRESSIONS))
 def test_headers_are_dropped_on_the_way_down_and_empty_on_the_way_up(

@@ -67,6 +67,7 @@ def read_everything(data: bytes, *, check_crc: bool) -> int:
     return count
 
 
+@pytest.mark.long
 @_fuzz
 @given(messages(), st.sampled_from(COMPRESSIONS), mutations)
 def test_mutated_message_sets(

@@ -67,6 +67,7 @@ def page() -> Page:
     return Page(render(ASKED))
 
 
+@pytest.mark.long
 def test_an_answer_has_a_question_a_meaning_advice_a_picture_and_a_table() -> None:
     words, tags = page().words(), page().tags
     for one in (WHO, WHEN):

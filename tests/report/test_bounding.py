@@ -84,6 +84,7 @@ def test_no_page_is_larger_than_two_megabytes() -> None:
     assert "contain all 220 rows, of which these are the first 15" in words
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_facts_keep_the_first_of_very_many_and_count_the_others(
     monkeypatch: pytest.MonkeyPatch,

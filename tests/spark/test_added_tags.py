@@ -79,6 +79,7 @@ def test_the_files_of_each_set_of_tags_are_named(spark: SparkSession, tmp_path: 
     assert sentences[0] not in result.stdout
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_nothing_is_said_where_no_file_says_it(spark: SparkSession, tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ def test_one_that_fails_is_said_and_takes_nothing_with_it(
     assert done.output.table("frames").num_rows == 6
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_one_that_is_named_and_has_no_log_is_not_passed_over(
     spark: SparkSession, told: tuple[Analysis, dict[str, int]], tmp_path: Path
@@ -249,6 +250,7 @@ def test_files_say_of_a_column_that_it_has_no_other_value(
     assert tables.hold_only("FetchResponse", code, 0)  # there is no table for FetchResponse
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_few_rows_are_sorted_here_as_spark_orders_them(
     spark: SparkSession, told: tuple[Analysis, dict[str, int]], monkeypatch: pytest.MonkeyPatch

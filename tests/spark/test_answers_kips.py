@@ -126,6 +126,7 @@ def test_tagged_fields(answers: dict[str, DataFrame]) -> None:
     }
 
 
+@pytest.mark.long
 def test_header_tags(answers: dict[str, DataFrame]) -> None:
     found = {(row.tag, row.client_id): row.asDict() for row in answers["header_tags"].collect()}
     assert found.keys() == {(5, "a"), (6, "a"), (6, "b")}
@@ -148,6 +149,7 @@ def test_header_tags(answers: dict[str, DataFrame]) -> None:
     assert (found[6, "b"]["values"], bytes(found[6, "b"]["value"])) == (1, b"\xff")
 
 
+@pytest.mark.long
 def test_the_facts_and_both_answers_count_the_same_tags_in_headers(
     answers: dict[str, DataFrame],
 ) -> None:
@@ -169,6 +171,7 @@ def test_the_facts_and_both_answers_count_the_same_tags_in_headers(
     assert [one.versions for one in sums.facts()] == [(2,), (1,)]
 
 
+@pytest.mark.long
 def test_sizes(answers: dict[str, DataFrame]) -> None:
     found = {(row.message, row.version): row for row in answers["sizes"].collect()}
     beats, requests = found["HeartbeatResponse", 4], found["FetchRequest", 16]
@@ -187,6 +190,7 @@ def test_sizes(answers: dict[str, DataFrame]) -> None:
     assert (requests.fixed_bytes, requests.margin_bytes, requests.error_share) == (None,) * 3
 
 
+@pytest.mark.long
 def test_a_client_gains_by_kip_636_what_kip_482_alone_does_not_save(spark: SparkSession) -> None:
     name = "ProduceRequest"
     body = decode_messages(name, pa.array([message(name)().encode(3)]), 3).to_pylist()[0]

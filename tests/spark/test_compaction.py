@@ -64,6 +64,7 @@ def files_of(place: OutputDirectory, names: list[str]) -> dict[str, list[Path]]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_every_row_is_there_once_in_the_order_of_ranges(place: OutputDirectory) -> None:
     files = files_of(place, joined(place, COUNT, here))

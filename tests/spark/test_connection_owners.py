@@ -62,6 +62,7 @@ def requests_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     return [one for one in batch.to_pylist() for _ in range(one["requests"])]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @given(st.lists(ROW, max_size=40))
 def test_a_connection_has_one_owner_and_no_request_is_lost(told: list[Row]) -> None:

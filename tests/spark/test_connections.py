@@ -130,6 +130,7 @@ def test_what_is_not_kafka_is_a_connection_and_nobodys_client(
     assert by_evidence.facts.totals.clients == 1
 
 
+@pytest.mark.long
 def test_the_facts_count_every_connection_frame_and_byte_once(
     spark: SparkSession, by_evidence: Analysis, given: Analysis, elsewhere: Analysis
 ) -> None:

@@ -183,6 +183,7 @@ def test_files_that_are_in_already_are_left_out_beside_new_ones(out: OutputDirec
         assert writing.fingerprints == {}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_without_append_all_that_was_in_is_replaced(anywhere: OutputDirectory) -> None:
     for text in ("one", "two"):
@@ -487,6 +488,7 @@ def test_what_a_store_refuses_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
             TableLog(out, "frames").analyses({"1"})
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_tasks_need_no_deltalake() -> None:
     """The pickled objects for tasks refer only to modules that executors have."""

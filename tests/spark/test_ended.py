@@ -68,6 +68,7 @@ def test_where_an_analysis_is_ended_the_output_before_is_untouched(
     assert tree(out) == before
 
 
+@pytest.mark.long
 def test_an_audit_of_an_unfinished_analysis_says_so(spark: SparkSession, out: Path) -> None:
     tables = out / "tables"
     assert audit(spark, tables).columns

@@ -212,6 +212,7 @@ def test_each_generation_has_the_cause_that_its_traffic_proves(tables: AnalysisT
     assert found["new", "consumer", 1].rebalance_us is None
 
 
+@pytest.mark.long
 def test_lag_is_what_the_client_knew_of_the_end_when_it_committed(tables: AnalysisTables) -> None:
     rows = {one.topic: one for one in lag(tables).collect()}
     orders, payments, edge = rows.pop("orders"), rows.pop("payments"), rows.pop("edge")

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 OF_TRAFFIC = [one for one in ANSWERS if not one.asks and not one.of_logs]
-FEW = {"chargeback", "latency", "connections", "topic_readers"}
+FEW = {"chargeback", "latency"}
 """The answers that `make test` computes. `make long` computes all."""
+HAVE_ROWS = FEW | {"connections", "topic_readers"}
 TABLES = ("frames", "connections")
 OF_GROWN = {ANALYSIS, BEGAN_IN, "answered_indexes"}
 DATE = re.compile(rb"\d{4}-\d\d-\d\d")
@@ -164,7 +165,8 @@ def told(answer: Answer, tables: AnalysisTables) -> list[str]:
 def test_several_analyses_answer_what_one_does(answer: Answer, tables: Grown) -> None:
     expected = told(answer, tables.whole)
     assert told(answer, tables.grown) == expected
-    assert expected or answer.name not in FEW
+    # An answer without rows would prove nothing.
+    assert expected or answer.name not in HAVE_ROWS
 
 
 @pytest.mark.long

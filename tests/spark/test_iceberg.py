@@ -167,6 +167,7 @@ def test_no_type_of_any_message_is_lost_in_iceberg() -> None:
     assert are_small > 100
 
 
+@pytest.mark.long
 def test_a_snapshot_names_its_analysis_and_a_file_is_of_one_day(out: OutputDirectory) -> None:
     analyze(out, "one")
     analyze(out, "two", NOON + timedelta(days=1))
@@ -184,6 +185,7 @@ def test_a_snapshot_names_its_analysis_and_a_file_is_of_one_day(out: OutputDirec
     assert {snapshot.snapshot_id for snapshot in table.metadata.snapshots} <= {*versions}
 
 
+@pytest.mark.long
 def test_polars_reads_what_flexwire_reads(
     out: OutputDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,6 +288,7 @@ def test_one_that_is_killed_at_a_commit_is_in_whole_or_not(
     assert not [*out.entries("_staging/")]
 
 
+@pytest.mark.long
 def test_the_first_one_that_is_killed_leaves_no_output(
     out: OutputDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -320,6 +323,7 @@ def test_a_commit_after_that_of_another_is_made_again(
     assert plain(out) == exact(out) == ["one", "two"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_one_that_was_taken_for_ended_cannot_enter(out: OutputDirectory) -> None:
     tables = IcebergTables(out, IcebergCatalog())
@@ -464,6 +468,7 @@ def test_files_that_an_engine_has_joined_are_taken_out_too(out: OutputDirectory)
     assert plain(out) == exact(out) == ["new"]
 
 
+@pytest.mark.long
 def test_a_file_whose_statistics_an_engine_has_cut_is_not_lost(out: OutputDirectory) -> None:
     """Most engines keep 16 characters of a string in statistics, unless a table asks for all."""
     for text in ("one", "two"):
@@ -651,6 +656,7 @@ def test_formats_do_not_mix(out: OutputDirectory, tmp_path: Path) -> None:
         analyze(OutputDirectory(str(tmp_path / "50%")), "one")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_database_has_the_tables_of_one_output(out: OutputDirectory, tmp_path: Path) -> None:
     sql = {"type": "sql", "uri": f"sqlite:///{tmp_path / 'lake.db'}"}

@@ -222,6 +222,7 @@ def test_share_groups_say_what_was_delivered_before(tables: AnalysisTables) -> N
     assert (two["redelivered_share"], two["renewed"]) == (1, 0)
 
 
+@pytest.mark.long
 def test_where_there_are_no_such_messages_there_are_no_rows(tables: AnalysisTables) -> None:
     answer = client_metrics(replace(tables, message=lambda _: None))
     assert answer.collect() == []

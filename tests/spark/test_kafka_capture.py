@@ -128,6 +128,7 @@ def test_rows_are_those_of_an_analysis(capture: Path) -> None:
     assert rows_of(capture, **named) == with_bytes
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_messages_of_all_kinds_have_a_variant_and_the_same_facts(capture: Path) -> None:
     tables = analyzed(capture)
@@ -143,6 +144,7 @@ def test_messages_of_all_kinds_have_a_variant_and_the_same_facts(capture: Path) 
     assert {row["message"] for row in two} == {"ProduceRequest", "FetchRequest"}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_options_narrow_what_is_read(capture: Path) -> None:
     frames, records = analyzed(capture)["frames"], analyzed(capture)["records"]

@@ -425,6 +425,7 @@ print(*lease.notes, flush=True)
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_process_that_is_killed_leaves_a_lease_that_becomes_stale(
     stored: tuple[FaultyStore, OutputDirectory],
@@ -445,6 +446,7 @@ def test_a_process_that_is_killed_leaves_a_lease_that_becomes_stale(
     assert names(out) == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_process_that_is_paused_finds_its_successor_when_it_comes_back(
     stored: tuple[FaultyStore, OutputDirectory],

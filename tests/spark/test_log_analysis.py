@@ -134,6 +134,7 @@ def test_storage_is_what_was_written(spark: SparkSession, done: Analysis) -> Non
     assert row["newest_time"].timestamp() * 1000 == TIME + TIMES * KEYS + TIMES - 2
 
 
+@pytest.mark.long
 def test_older_tables_do_not_say_how_transactions_ended(
     spark: SparkSession, done: Analysis
 ) -> None:
@@ -183,6 +184,7 @@ def collected(row: dict[str, Any], size: float, ratio: float) -> int:
     return count
 
 
+@pytest.mark.long
 def test_savings_are_of_what_was_written_again(spark: SparkSession, done: Analysis) -> None:
     rows = asked(spark, done, SAVINGS)
     assert {row["batch_size"] for row in rows} == {16 << 10}

@@ -27,6 +27,7 @@ def frames(out: Path) -> list[tuple[Any, ...]]:
     return sorted(zip(*table.to_pydict().values(), strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 def test_each_task_gets_what_was_asked_for(

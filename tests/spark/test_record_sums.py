@@ -364,6 +364,7 @@ def test_very_many_keys_are_counted_together(monkeypatch: pytest.MonkeyPatch) ->
     assert long.key == ("long" * 1000)[: counters.LONGEST_NAME] + "…"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_very_many_topics_and_partitions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "MOST_TOPICS", 5)

@@ -143,6 +143,7 @@ def test_the_bytes_of_topics_and_of_what_has_none_are_those_of_the_frames(
     assert topics == {(0, None, None): (7, sent - 370, received - 280)}
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_bytes_that_a_request_log_does_not_say_are_not_known(spark: SparkSession) -> None:
     """Every message has records. A known size is counted; an unknown size makes the sum unknown."""
@@ -201,6 +202,7 @@ def test_latencies_are_those_that_were_told_and_a_wait_is_none_of_them(
     assert [(one.rank, one.latency_us) for one in first] == [(1, 600_000), (2, 2_000)]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_connections_are_told_by_who_opens_and_closes_them(tables: AnalysisTables) -> None:
     found = {(one.client_id, one.address): one.asDict() for one in connections(tables).collect()}

@@ -293,6 +293,7 @@ def test_a_commit_that_takes_a_file_out_meanwhile_wins(
     assert [client for _, client in rows(out)] == ["new"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_one_that_is_killed_after_it_took_the_place_of_all_is_alone_in(
     out: OutputDirectory, first_hours: Hours, monkeypatch: pytest.MonkeyPatch
@@ -433,6 +434,7 @@ def test_no_row_vanishes_by_statistics(given_rows: list[dict[str, Any]]) -> None
             assert low <= min(values) <= max(values) <= high
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_reader_opens_only_files_that_may_have_the_rows(out: OutputDirectory) -> None:
     odd = NOON + timedelta(microseconds=999_999)

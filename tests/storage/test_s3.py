@@ -87,6 +87,7 @@ def test_parts_of_a_writer_that_was_killed_are_swept(bucket: OutputDirectory) ->
     assert bucket.sweep(datetime.now(UTC)) == 1
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_more_objects_than_a_page_holds(bucket: OutputDirectory) -> None:
     backend: Any = servers.backend()
@@ -200,6 +201,7 @@ def test_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "Unable to locate credentials" in error
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_answers_that_break_off(monkeypatch: pytest.MonkeyPatch) -> None:
     for error in said("dropping", monkeypatch):

@@ -123,6 +123,7 @@ def test_a_batch_that_was_planned_before_a_kill_is_the_same_after_files_have_gro
         assert query.between(start, end) == rows
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_rows_are_those_of_the_batch_but_for_what_comes_later(tmp_path: Path) -> None:
     write_capture(tmp_path, 2, SHAPES["CLEAN"])
@@ -353,6 +354,7 @@ def test_a_batch_has_no_more_than_was_asked_for_and_one_block_at_least(tmp_path:
     assert query.offset[str(files[1])] > 2000
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_is_gone_or_cut_off_before_it_was_read_is_an_error_or_left_out(
     tmp_path: Path,
@@ -404,6 +406,7 @@ def test_files_that_are_no_captures_fail_a_query_or_are_left_out(tmp_path: Path)
     assert query.offset == {}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_damaged_files_give_the_same_rows_however_they_are_cut(tmp_path: Path) -> None:
     shape = replace(SHAPES["CLEAN"], connections=2, files=1)

@@ -175,6 +175,7 @@ def test_what_cannot_be_read_ends_the_survey_before_it_reads(
     assert "neither pcap nor pcapng" in survey.unreadable[0].reason
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_cannot_be_read_is_skipped_where_asked_for(
     captures: list[Path], tmp_path: Path

@@ -93,6 +93,7 @@ def said_by_objects(files: list[Path]) -> tuple[Said, dict[Key, CapturedFrame]]:
     return said, {(one.connection, one.direction, one.index): one for one in frames}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(times(1)))
 @pytest.mark.parametrize("loss", FORMS)
@@ -119,6 +120,7 @@ def test_what_is_lost_of_bodies_changes_no_pair(loss: str, seed: int, tmp_path: 
     assert said_by(rows_of(*in_pieces)[FRAMES]) == expected
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", FORMS)
 def test_a_stream_pairs_what_has_lost_bodies_as_it_comes(loss: str, tmp_path: Path) -> None:

@@ -82,6 +82,7 @@ def test_all_versions_in_one_batch(name: str) -> None:
     check(name, found)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("name", PLAIN)
 def test_what_is_whole_needs_no_object(name: str, by_row: list[int]) -> None:
@@ -183,6 +184,7 @@ def test_a_broker_s_answer_in_version_0_is_read_as_such() -> None:
 # The release of the captured brokers.
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @each("release", ["2.8.2", "3.0.2", "3.6.2", "4.0.2"])
 def test_bytes_of_a_release_are_read_as_it_wrote_them(release: str) -> None:

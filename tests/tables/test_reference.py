@@ -18,7 +18,7 @@ from fuzz.damage import damage_file
 from tests.capture.interleaved import EVERYTHING, HOSTS, LOSSY, SHAPES, UNORDERED, write_capture
 from tests.reference import facts as reference_facts
 from tests.reference.tables import tables as reference_tables
-from tests.searching import times
+from tests.searching import in_make_long, times
 from tests.spark.equality import assert_equal_tables, in_one_order
 from tests.spark.traffic import TOPIC_ID, Traffic, made, nested, record_batch
 from tests.tables.in_process import analyzed_in_process
@@ -69,6 +69,7 @@ def test_a_clock_that_goes_back_within_a_file_changes_nothing(tmp_path: Path) ->
     check(write_capture(tmp_path, 3, shape), **SMALL_RANGES)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_survey_in_pieces_is_that_of_the_reference(tmp_path: Path) -> None:
     files = write_capture(tmp_path, 2, replace(LOSSY, connections=6, taps=1))
@@ -130,7 +131,10 @@ def test_the_first_software_and_the_last_name_of_a_topic_are_those_of_the_refere
     assert {row["topic"] for row in tables["records"]} == {"paid"}
 
 
+FEW = ("EVERYTHING", "LOSSY", "STRANGE")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(SHAPES))
+@pytest.mark.parametrize("name", [*FEW, *in_make_long(*sorted({*SHAPES} - {*FEW}))])
 def test_captures_of_any_shape_are_those_of_the_reference(name: str, tmp_path: Path) -> None:
     check(write_capture(tmp_path, 7, SHAPES[name]), **SMALL_RANGES)

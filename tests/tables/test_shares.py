@@ -179,6 +179,7 @@ def made(make: Make, kept: Kept, asked: AnalysisRequest, before: bytes | None) -
     return make(asked, kept, before)
 
 
+@pytest.mark.long
 def test_a_late_capture_is_late_for_a_share(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ from flexwire.capture.reassembly.segments import ChunkTotals, FileOrigins
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 from tests.capture.traffic import framed, request, response
 from tests.reference.frames import Clocked, assembled
-from tests.searching import times
+from tests.searching import in_make_long, times
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -289,7 +289,7 @@ def by_columns_without_kernels(
 @pytest.mark.parametrize(
     "ways", [CLEAN, LOSSY, MID_STREAM, SELDOM, RARELY, EVERYTHING, TWICE, TWICE_LOSSY]
 )
-@pytest.mark.parametrize("brokers", [BrokerEnds(), BrokerEnds.parse([9092], [])])
+@pytest.mark.parametrize("brokers", [BrokerEnds(), *in_make_long(BrokerEnds.parse([9092], []))])
 def test_columns_give_the_frames_of_the_assemblers(ways: Ways, brokers: BrokerEnds) -> None:
     for seed in range(times(1 if ways.twice or ways.exchanges > 100 else 3)):
         segments = interleaved(random.Random(seed), ways)

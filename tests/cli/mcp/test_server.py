@@ -77,6 +77,7 @@ def _text(result: Any) -> str:
     return text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", MODES)
 def test_a_client_lists_the_tools_and_calls_each(tmp_path: Path, mode: str) -> None:
     make_served(tmp_path / "root")
@@ -115,6 +116,7 @@ def _state(place: Path) -> dict[str, tuple[int, bytes]]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", MODES)
 def test_what_fails_is_told_and_the_server_goes_on(tmp_path: Path, mode: str) -> None:
     make_served(tmp_path / "root")

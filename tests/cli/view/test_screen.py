@@ -143,6 +143,7 @@ def test_a_reason_that_quotes_a_capture_is_escaped(
     _drive(file, act)
 
 
+@pytest.mark.long
 def test_a_frame_that_is_not_held_is_read_again(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

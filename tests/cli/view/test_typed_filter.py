@@ -15,6 +15,7 @@ from tests.searching import times
 _TEXTS = st.lists(st.text(st.characters(codec="utf-8"), max_size=12), max_size=4).map(tuple)
 
 
+@pytest.mark.long
 @settings(max_examples=times(200))
 @given(
     apis=st.lists(st.sampled_from(["Fetch", "Produce"])).map(tuple), clients=_TEXTS, topics=_TEXTS

@@ -115,6 +115,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(VALUES)

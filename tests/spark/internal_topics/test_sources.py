@@ -98,6 +98,7 @@ def table(path: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_the_records_table_of_a_capture(spark: SparkSession, tmp_path: Path) -> None:
     records = spark.read.parquet(str(table(tmp_path / "records.parquet")))
     assert typed(captured_records(records, "consumer-offsets")) == EXPECTED

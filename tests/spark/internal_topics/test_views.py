@@ -85,6 +85,7 @@ def found(log: InternalLog) -> dict[int, Any]:
     }
 
 
+@pytest.mark.long
 def test_commits_of_transactions_count_from_their_markers_on(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -93,6 +94,7 @@ def test_commits_of_transactions_count_from_their_markers_on(
     assert found(log) == {0: (4, []), 2: (None, [3]), 6: (2, [])}
 
 
+@pytest.mark.long
 def test_each_commit_of_a_transaction_has_its_outcome(spark: SparkSession, tmp_path: Path) -> None:
     log = open_log(spark, commits_log(tmp_path), "consumer-offsets")
     rows = transactional_commits(log).collect()
@@ -340,6 +342,7 @@ def test_groups_and_topics_that_nobody_uses(spark: SparkSession) -> None:
     assert {row.topic: row.groups for row in topics} == expected
 
 
+@pytest.mark.long
 def test_remote_segments(spark: SparkSession, tmp_path: Path) -> None:
     first: Any = message("RemoteLogSegmentMetadataRecord")
     later: Any = message("RemoteLogSegmentMetadataUpdateRecord")

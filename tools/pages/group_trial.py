@@ -79,7 +79,7 @@ def _trial(rows: Sequence[GroupRow]) -> str:
     by_offsets = sum(row.by_offsets == "blocked" for row in rows)
     summary = (
         f"`make trial` ran {len(rows)} groups on {RELEASE} brokers. In {right} of {len(told)} "
-        "groups, the broker reacted as the verdict says. "
+        "groups, the broker reacted as the verdict predicts. "
         f'{len(seen) - len(told)} verdicts are "cannot say". In {len(hidden)} groups, a '
         "condition applied that requests do not show, and "
         f"{sum(row.is_right for row in hidden)} of these groups were refused as the table above "
@@ -116,7 +116,7 @@ def _happened(attempt: Attempt) -> str:
             return "the member joined with the classic protocol"
         return f"the member sent no heartbeat: {said}"
     if attempt.code == NO_ERROR and attempt.type == CONSUMER:
-        return "the broker accepted the member: the group's type is consumer"
+        return "the broker accepted the member, and the group's type is consumer"
     stays = "stays classic" if attempt.type == CLASSIC else f"is {attempt.type}"
     return f"{_named(attempt.code)}, and the group {stays}"
 

@@ -132,12 +132,11 @@ class TlsReason:
 class TlsFacts:
     """The TLS connections of all captures, by outcome.
 
-    ``opened`` connections were decrypted completely, ``partly`` connections up to some record, and
-    ``unopened`` connections not at all. Tables show the last kind as captured. The rarest reasons
-    are left out if there are too many, so ``partly_opened`` and ``not_opened`` contain the full
-    counts. ``lost_bytes`` is the number of bytes that are missing from the captures.
-    ``unread_bytes`` is the number of TLS bytes after the last decrypted record. ``sources`` may be
-    incomplete, but ``source_files`` includes all files.
+    ``opened`` counts connections that were decrypted completely, ``partly_opened`` those decrypted
+    up to some record, and ``not_opened`` those not decrypted at all, which tables show as captured.
+    ``partly`` and ``unopened`` list the reasons, without the rarest if there are too many.
+    ``lost_bytes`` counts bytes that are missing from the captures, and ``unread_bytes`` TLS bytes
+    after the last decrypted record. ``sources`` may be incomplete; ``source_files`` counts all.
     """
 
     opened: int
@@ -191,7 +190,7 @@ class Totals:
     ``clients`` counts different `Client` keys, and ``brokers`` counts different addresses that sent
     responses. ``bytes`` is the size of all frames. An *unanswered request* expects a response that
     is not in the capture. An *unpaired response* answers a request that is not in the capture.
-    ``lenient_frames`` counts frames that decoded only leniently (see `LenientUse`); they are not
+    ``lenient_frames`` counts frames decoded only leniently (see `LenientUse`); they are not
     among the ``decode_failures``. ``skipped_packets`` counts packets that were not TCP or could not
     be read. ``batches_beyond_bounds`` counts record batches that exceed a limit when they are
     decompressed; they are also among the ``decode_failures``.
@@ -289,7 +288,7 @@ class Latency:
 class ApiFacts:
     """The facts about one API. ``name`` is None if the api key is not in the catalog.
 
-    ``failures`` counts the requests and responses whose body did not decode. ``versions`` contains
+    ``failures`` counts the requests and responses whose body cannot be decoded. ``versions`` lists
     the captured API versions. ``latency`` is None if no request was paired with its response.
     ``may_wait`` is true if requests of the API specify how long a broker may wait for records.
     """
@@ -479,10 +478,11 @@ class ConnectionFacts:
 
     ``given`` lists the endpoints that the user specified as brokers ("port 9092"). If the user
     specified no broker, the content of each connection determined whether it is Kafka.
-    ``not_kafka`` connections carried ``not_kafka_frames`` and ``not_kafka_bytes``. ``others`` lists
-    the largest of these by bytes. On ``silent`` connections, no bytes were sent. On ``unread``
-    Kafka connections, no frame can be read. On ``nameless`` Kafka connections, no request contains
-    a client id, and the beginning, where a client may send the id once (KIP-1313), is missing.
+    ``not_kafka`` counts connections that are not Kafka, ``not_kafka_frames`` and
+    ``not_kafka_bytes`` count their traffic, and ``others`` lists the largest of them by bytes.
+    ``silent`` counts connections on which no bytes were sent. ``unread`` counts Kafka connections
+    on which no frame can be read. ``nameless`` counts Kafka connections on which no request has a
+    client id, and whose beginning, where a client may send the id once (KIP-1313), is missing.
     """
 
     given: tuple[str, ...] = ()
@@ -504,10 +504,10 @@ class Facts:
     them. ``lenient_uses`` describes the most frequent ``totals.lenient_frames``.
     ``withheld_credentials`` counts the frames whose body was kept out of the tables and the report.
     ``sources`` and ``unreadable`` may be incomplete, but ``source_files`` and ``unreadable_files``
-    include all files. ``left_out`` counts, by field, the entries that `flexwire.report.limits` left
+    count all files. ``left_out`` counts, by field, the entries that `flexwire.report.limits` left
     out. ``logs`` is None without log segments. ``request_logs`` is None without request logs, which
-    lack sizes. ``tls`` is None without key logs. ``sampled`` is empty if the captures contain all
-    connections; otherwise, every number describes only part of the traffic. ``added_tags``
+    contain no sizes. ``tls`` is None without key logs. ``sampled`` is empty if the captures contain
+    all connections; otherwise, every number describes only part of the traffic. ``added_tags``
     describes the taps that added tags. ``rehearsal`` is None if no tap rehearsed a release.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")

@@ -17,7 +17,7 @@ _SHARES_SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class SampledCaptures:
-    """Capture files that contain a ``share``, above 0, of all connections, and their number.
+    """Capture files that contain a ``share`` (above 0) of all connections, and the number of files.
 
     If ``only`` is not empty, the files contain only some frames of these connections: those of the
     APIs, client ids and topics in ``only``.

@@ -433,7 +433,7 @@ class DecodeFailure:
 
 @dataclass(frozen=True, slots=True)
 class FailureCount:
-    """The number of frames that failed to decode for a reason, regardless of the numbers in it."""
+    """The number of frames that failed to decode for a reason, whatever numbers it contains."""
 
     reason: str
     count: int
@@ -443,8 +443,8 @@ class FailureCount:
 class LenientUse:
     """Frames that do not match their message's spec but that Kafka's Java code can read.
 
-    All these frames share the same message, version, client and ``reason``. They show a property of
-    their writer: a request's client, or a response's broker.
+    All these frames share the same message, version, client and ``reason``. They reveal a property
+    of their sender: the client for requests, or the broker for responses.
     """
 
     client: Client

@@ -106,8 +106,8 @@ def _audit() -> str:
 
 The file contains the keys of [Audit](#audit), but each of the `findings` is an object with the keys
 below. Unknown values are null, times are in ISO 8601 format in UTC, and groups and topics are
-arrays. If captures contain only a part of the traffic, `sampled` states which part. The keys are the
-columns of `audit.csv`, in their order. [The table of the audit](tables.md#audit) describes the
+arrays. If captures contain only a part of the traffic, `sampled` states which part. The keys are
+the columns of `audit.csv`, in their order. [The table of the audit](tables.md#audit) describes the
 meaning of each key:
 
 {columns}"""

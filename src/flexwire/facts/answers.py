@@ -16,7 +16,7 @@ Kind = Literal["text", "count", "id", "bytes", "us", "moment", "share", "flag", 
 
 @dataclass(frozen=True, slots=True)
 class ShownColumn:
-    """A column that the report shows: its name in the table, its heading, and the kind of its values.
+    """A column that the report shows: its name in the table, its heading, and the values' kind.
 
     If ``kind`` is "text", a value may also be a list of strings. ``is_about`` marks the columns
     that identify a row. A picture labels its bars with the values of these columns.

@@ -23,7 +23,7 @@ def test_its_program_does_what_it_says(tmp_path: Path) -> None:
 
 
 def test_it_names_every_tool() -> None:
-    table = PAGE.partition("| tool | answers | rows |")[2].partition("\n\n")[0]
+    table = PAGE.partition("| tool | returns | rows |")[2].partition("\n\n")[0]
     assert sorted(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == sorted(
         tool.name for tool in TOOLS
     )

@@ -25,6 +25,10 @@ def test_its_programs_do_what_they_say(tmp_path: Path) -> None:
     ("name", "scan"), [("scan_capture", CaptureScan), ("scan_kafka_log", LogScan)]
 )
 def test_it_names_every_option(name: str, scan: type) -> None:
-    table = PAGE.partition(f"and `{name}` accept these options:")[2].partition("\n\nB")[0].partition("\n\n`")[0]
+    table = (
+        PAGE.partition(f"and `{name}` accept these options:")[2]
+        .partition("\n\nB")[0]
+        .partition("\n\n`")[0]
+    )
     named = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)))
     assert sorted(named) == sorted(one.name for one in fields(scan))

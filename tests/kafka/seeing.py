@@ -17,19 +17,23 @@ SEEN: Final = Path(__file__).with_name("seen.json")
 LAST: Final = ROOT / ".build" / "seen"
 # These requests are sent at moments that a test cannot cause, so they may be missing.
 SOMETIMES: Final = {
-    "AssignReplicasToDirs": "nodes send this API after a partition moves to another log directory",
+    "AssignReplicasToDirs": (
+        "nodes send this request after a partition moves to another log directory"
+    ),
     "UpdateRaftVoter": "a controller that starts may report its versions",
-    "EndQuorumEpoch": "a leader that resigns before another leader is elected sends this API",
-    "FetchSnapshot": "a node sends this API if it needs records that the log no longer contains",
+    "EndQuorumEpoch": "a leader that resigns before another leader is elected sends this request",
+    "FetchSnapshot": (
+        "a node sends this request if it needs records that the log no longer contains"
+    ),
 }
-_SHARE_39: Final = "share groups are new in 4.0, so no 3.9 client sends this API"
+_SHARE_39: Final = "share groups are new in 4.0, so no 3.9 client sends this request"
 _STREAMS: Final = (
-    "only Kafka Streams 4.4 sends this API, and its jar is not published with the others"
+    "only Kafka Streams 4.4 sends this request, and its jar is not published with the others"
 )
 # The APIs that no client or node sends here, and the reason, by release.
 UNSEEN: Final[dict[str, dict[str, str]]] = {
     "3.9.2": {
-        "ControlledShutdown": "only brokers of a ZooKeeper cluster send this API",
+        "ControlledShutdown": "only brokers of a ZooKeeper cluster send this request",
         "ShareGroupHeartbeat": _SHARE_39,
         "ShareGroupDescribe": _SHARE_39,
         "ShareFetch": _SHARE_39,
@@ -41,16 +45,16 @@ UNSEEN: Final[dict[str, dict[str, str]]] = {
         "ReadShareGroupStateSummary": _SHARE_39,
     },
     "4.0.2": {
-        "InitializeShareGroupState": "4.0 brokers do not send this API yet",
-        "DeleteShareGroupState": "4.0 brokers do not send this API yet",
-        "ReadShareGroupStateSummary": "4.0 brokers do not send this API yet",
+        "InitializeShareGroupState": "4.0 brokers do not send this request yet",
+        "DeleteShareGroupState": "4.0 brokers do not send this request yet",
+        "ReadShareGroupStateSummary": "4.0 brokers do not send this request yet",
     },
     "4.4.0": {
         "StreamsGroupTopologyDescriptionUpdate": _STREAMS,
     },
 }
 # The APIs that are not sent in a cluster with one node, and the reason, by release.
-_ALONE: Final = "a single node has no other node to which it could send this API"
+_ALONE: Final = "a single node has no other node to which it could send this request"
 ONE_NODE: Final = {
     "AlterPartition": _ALONE,
     "BeginQuorumEpoch": _ALONE,

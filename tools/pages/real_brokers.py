@@ -25,8 +25,9 @@ _HEAD = """# What was seen on real brokers
 `make kafka` starts Kafka {releases} from Maven Central, the last as a cluster of three combined
 nodes. A tap is in front of every listener: for clients, for SASL and for the controllers.
 Kafka's own admin client, producers, consumers, share consumers and Streams, and librdkafka, use
-every API that they have. The traffic between the nodes is captured too. Then `flexwire call` sends
-every API in every version that the release offers. `tests/kafka/test_every_api.py` checks that:
+every API that they support. The traffic between the nodes is captured too. Then `flexwire call`
+sends requests of every API in every version that the release offers.
+`tests/kafka/test_every_api.py` checks that:
 
 - every message decodes, and encodes to the same bytes;
 - the capture contains every record that was sent, as the consumers read it;
@@ -35,7 +36,7 @@ every API in every version that the release offers. `tests/kafka/test_every_api.
 - `records dump` shows the same content as Kafka's own tool for the same logs, including internal
   topics;
 - every API is in the tables below: either as an API that was seen, or with the reason why no client
-  or node sent the API.
+  or node sent its requests.
 
 ## APIs
 For each release, the table shows the versions that clients and nodes sent, and then the versions
@@ -45,15 +46,15 @@ writes this page.
 """
 _NOBODY = """
 ## What nobody sends here
-`call` sends these APIs too, if brokers offer them.
+`call` sends these requests too, if brokers offer the APIs.
 
 | API | release | why not |
 |---|---|---|
 """
 _SOME = """
 ## What is seen at times
-These APIs are sent only at certain moments, so the first table does not show which versions clients
-or nodes sent.
+These requests are sent only at certain moments, so the first table does not show which versions
+clients or nodes sent.
 
 | API | when |
 |---|---|

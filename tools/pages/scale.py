@@ -72,7 +72,7 @@ def derived(of: dict[str, float]) -> list[tuple[str, str]]:
         ("tables", f"{tables / 1e12:,.1f} TB"),
         (
             "files of tables",
-            f"{of['large_tables'] * tasks:,.0f} large files, a few hundred joined from {small:,.0f}",
+            f"{of['large_tables'] * tasks:,.0f} large files, hundreds joined from {small:,.0f}",
         ),
         (
             "requests that read captures",

@@ -85,7 +85,7 @@ def derived(of: dict[str, float]) -> list[tuple[str, str]]:
             f"{state * tasks / 1e12:,.2f} TB, {state / range_size:.1%} of the captures",
         ),
         (
-            "number of connections with which the state is a tenth of the captures",
+            "number of connections at which the state is a tenth of the captures",
             f"{0.1 * range_size / (of['state'] * 1e3):,.0f}",
         ),
         (

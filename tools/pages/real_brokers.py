@@ -23,7 +23,7 @@ PAGE = DOCS / "real-brokers.md"
 _HEAD = """# What was seen on real brokers
 
 `make kafka` starts Kafka {releases} from Maven Central, the last as a cluster of three combined
-nodes. A tap is in front of every listener: for clients, for SASL and for the controllers.
+nodes. A tap runs in front of every listener: for clients, for SASL and for the controllers.
 Kafka's own admin client, producers, consumers, share consumers and Streams, and librdkafka, use
 every API that they support. The traffic between the nodes is captured too. Then `flexwire call`
 sends requests of every API in every version that the release offers.

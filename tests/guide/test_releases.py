@@ -124,7 +124,7 @@ def test_a_version_with_other_bytes_is_no_support_and_is_told() -> None:
     assert told.versions[0].support.releases == ()
     assert [one.renamed for one in told.versions[0].support.otherwise] == [False]
     page = unescape(render(made, "t", RELEASES)["api/Heartbeat.html"])
-    assert "no release in flexwire's catalog has HeartbeatRequest v0 with this layout" in page
+    assert "no release in flexwire's catalog includes HeartbeatRequest v0 with this layout" in page
     assert f"A different layout in {RELEASES[0]} to {RELEASES[-1]}" in page
 
 
@@ -149,7 +149,7 @@ def test_pages_say_which_release_will_be_the_first() -> None:
     pages = render(own_messages({"Heartbeat": replace(given, spec=raised)}), "t", RELEASES)
     assert f"none yet: expected after {RELEASES[-1]}" in unescape(pages["index.html"])
     page = unescape(pages["api/Heartbeat.html"])
-    newest = f"{RELEASES[-1]} does not have HeartbeatRequest v5"
+    newest = f"{RELEASES[-1]} does not include HeartbeatRequest v5"
     assert f"none yet: {newest}, so a later release will introduce this version" in page
 
 

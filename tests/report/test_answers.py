@@ -108,8 +108,8 @@ def test_a_column_without_a_value_is_left_out_and_named() -> None:
         WHO, shown=tuple((*row[:5], None, None, *row[7:]) for row in WHO.shown)
     )
     shown = Page(render(dataclasses.replace(EMPTY, answers=(silent,)))).words()
-    assert "Columns left out because no row has a value: Seen, Took." in shown
-    assert "Columns left out because" not in page().words()
+    assert "Columns omitted because every value is missing: Seen, Took." in shown
+    assert "Columns omitted because" not in page().words()
 
 
 def test_rows_of_one_moment_are_not_over_time() -> None:
@@ -129,7 +129,8 @@ def test_what_was_not_seen_is_named_and_not_shown() -> None:
     words = page().words()
     assert UNSEEN.question not in words
     assert (
-        "Questions without an answer, because the input contains no data for them: Unseen." in words
+        "Questions that could not be answered, because the input contains no data for them: Unseen."
+        in words
     )
 
 

@@ -56,7 +56,7 @@ def test_why_these_releases_is_told() -> None:
         return audit.chosen(dataclasses.replace(EMPTY, audit=told, releases=releases))
 
     assert (
-        "According to the versions that they offer, the captured brokers may be Kafka 3.9.2"
+        "Based on the versions that they offer, the captured brokers may be running Kafka 3.9.2"
         in why(AUDIT)
     )
     unknown = dataclasses.replace(AUDIT, brokers=())

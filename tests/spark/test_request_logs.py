@@ -143,8 +143,8 @@ def test_fetches_say_who_reads_a_topic(spark: SparkSession, done: Analysis) -> N
 
 def test_the_report_says_what_request_logs_cannot_show(done: Analysis) -> None:
     page = done.report.read_text(encoding="utf-8")
-    assert "A request log does not contain the sizes of frames" in page
-    assert "forwarded to the controller for clients" in page
+    assert "A request log does not contain frame sizes" in page
+    assert "to the controller on behalf of clients" in page
     assert "User:alice" in page
     assert "MMpVsIt1B5hPMGzUHKNHaobs36Tn2" not in page
 

@@ -120,7 +120,7 @@ left out: 1 not judged.'
         if self.brokers:
             parts.append(
                 f"The versions that {plural(self.brokers, 'broker')} offered were not checked, "
-                'so findings that depend on them say "cannot say".'
+                'so findings that depend on them are marked "cannot say".'
             )
         if self.findings:
             findings = sum(number for _, number in self.findings)

@@ -151,8 +151,8 @@ NO_ADDED_TAGS: Final = AddedTags()
 
 _MEANING: Final = (
     "These captures contain the requests as clients sent them, without the added tags. In all "
-    "other captures, such a tag may come from a tap: the capture may have been made behind a tap, "
-    "or by an old tap that does not record the tags that it adds."
+    "other captures, such a tag may have been added by a tap: the capture may have been made "
+    "between a tap and the brokers, or by an old tap that does not record the tags that it adds."
 )
 
 

@@ -69,16 +69,16 @@ def chosen(facts: Facts) -> str:
 
 def _reason(audit: Audit) -> str:
     may_be = (
-        "According to the versions that they offer, the captured brokers may be Kafka "
+        "Based on the versions that they offer, the captured brokers may be running Kafka "
         f"{' or '.join(audit.brokers)}"
     )
     if audit.asked:
         basis = may_be if audit.brokers else "The captured brokers' release is unknown"
-        return f"Judged against the releases you asked for. {basis}."
+        return f"Clients are judged against the releases that you requested. {basis}."
     if audit.brokers:
         return (
-            "Judged against the newest release of each major version, starting with the brokers' "
-            f"version. {may_be}."
+            "Clients are judged against the newest release of each major version, starting with "
+            f"the brokers' version. {may_be}."
         )
     return (
         "The captured brokers' release is unknown, so these are the newest releases of the last "
@@ -223,7 +223,7 @@ def finding_table(facts: Facts) -> ReportTable:
         ReportColumn(
             "Groups and topics",
             "text",
-            ("the groups and topics in the client's requests, for any API"),
+            ("the groups and topics in the client's requests, across all APIs"),
         ),
         ReportColumn(
             "Last read by",
@@ -283,7 +283,7 @@ def client_table(facts: Facts) -> ReportTable:
         for finding in findings(audit)
         if finding.verdict in {NOTHING, NOT_JUDGED} and finding.release == last
     ]
-    return build(f"Clients without a problem on Kafka {last}, or not judged",
+    return build(f"Clients that have no problem on Kafka {last} or were not judged",
                  columns, shown, row)  # fmt: skip
 
 

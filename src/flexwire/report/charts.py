@@ -196,7 +196,7 @@ def compression_chart(facts: Facts) -> Chart | None:
         )
         for codec, whole in sizes.items()
     ]
-    summary = "Bytes of record batches per compression type"
+    summary = "Size of record batches by compression type"
     return bar_chart(summary, "codec", bars, "type", units.human_bytes)
 
 

@@ -39,15 +39,15 @@ def about_clients(facts: Facts) -> list[str]:
     if facts.clients and rows != clients(facts):
         sentences.append(
             f"The audit counts {units.plural(clients(facts), 'client')}, by client id and address. "
-            f"This table has {units.plural(rows, 'row')}: one for each client id and software, "
-            "including those of brokers and controllers."
+            f"This table contains {units.plural(rows, 'row')}: one for each combination of client "
+            "id and software, including those of brokers and controllers."
         )
     every = sum(client.connections for client in facts.clients)
     if "clients" not in facts.left_out and every > facts.totals.connections:
         sentences.append(
             f"The rows add up to {units.count(every)} connections, but the capture contains "
             f"{units.count(facts.totals.connections)}: a connection whose requests contain "
-            "several client ids counts in the row of each of these clients."
+            "several client ids is counted in the row of each of these clients."
         )
     return sentences
 
@@ -88,15 +88,15 @@ def newest_sentence(share: NewestShare, requests: int) -> str:
         f"{units.count(share.requests_at_newest)} of {units.plural(share.requests, 'request')} "
         f"({part}) use the newest version of their API that Kafka {share.release} offers. "
         f"{units.count(share.clients_at_newest)} of {units.plural(share.clients, 'client')} send "
-        "no older versions. Only these clients would use a new version, such as one with KIP-636, "
-        "as soon as brokers support it."
+        "no older versions. Only these clients would switch to a new version of an API, such as "
+        "one that KIP-636 introduces, as soon as the brokers support it."
     )
     others = requests - share.requests
     if others <= 0:
         return sentence
     of = units.plural(requests, "request")
     return (
-        f"{sentence} The other {units.count(others)} of {of} do not count here: they open "
+        f"{sentence} The other {units.count(others)} of {of} are not counted here: they open "
         "connections (ApiVersions, SASL), come from brokers, or use APIs that the release does "
         "not support."
     )

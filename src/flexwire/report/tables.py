@@ -95,7 +95,7 @@ def of(facts: Facts, name: str) -> int:
 
 
 _TOO_FEW = ReportCell(
-    units.DASH, ("too few pairs: this percentile would be the slowest response"), -1
+    units.DASH, ("too few pairs: this percentile would be the latency of the slowest response"), -1
 )
 
 
@@ -226,14 +226,14 @@ def latency_table(facts: Facts) -> ReportTable:
         ReportColumn("API", "text"),
         ReportColumn("Pairs", title="requests that were paired with a response"),
         ReportColumn("Min"),
-        ReportColumn("p50", title="half of the latencies are at most this value"),
+        ReportColumn("p50", title="half of the latencies are no higher than this value"),
         ReportColumn(
             "p90",
-            title="90% of the latencies are at most this value; shown only for 10 or more pairs",
+            title="90% of the latencies are no higher than this; shown only for 10 or more pairs",
         ),
         ReportColumn(
             "p99",
-            title="99% of the latencies are at most this value; shown only for 100 or more pairs",
+            title="99% of the latencies are no higher than this; shown only for 100 or more pairs",
         ),
         ReportColumn("Max"),
     )

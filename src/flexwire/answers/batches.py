@@ -55,11 +55,13 @@ COLUMNS: Final = (
            heading="Records per batch"),
     Column("bytes", pa.int64(), "the total size of the batches in bytes, as sent",
            heading="Bytes"),
-    Column("mean_batch_bytes", pa.float64(), "the mean size of a batch", heading="Mean"),
+    Column("mean_batch_bytes", pa.float64(), "the mean size of a batch, in bytes",
+           heading="Mean"),
     Column("p50_batch_bytes", pa.int64(),
-           "the median size: half of the batches are no larger than this",
+           "the median size in bytes: half of the batches are no larger than this",
            heading="Median size"),
-    Column("max_batch_bytes", pa.int64(), "the size of the largest batch", heading="Largest"),
+    Column("max_batch_bytes", pa.int64(), "the size of the largest batch, in bytes",
+           heading="Largest"),
 )  # fmt: skip
 
 
@@ -126,11 +128,11 @@ ANSWER: Final = Answer(
     advice="Start with clients that produce many small batches: raise linger.ms and batch.size. "
     "If the codec is none, set compression.type. The answer savings measures how much disk space "
     "these settings would save.",
-    row="a client id, direction, topic and codec",
+    row="a combination of a client id, a direction, a topic and a codec",
     columns=COLUMNS,
     order=("-bytes", *_BY),
     ask=batches,
     elsewhere="the answer storage shows record batches by topic",
-    picture=AnswerPicture("Bytes of record batches", "bytes"),
+    picture=AnswerPicture("Size of record batches, in bytes", "bytes"),
     sums=DaySums(version=1, tables=lambda: ["records"], columns=_SUMS, part=_part, total=_total),
 )

@@ -37,10 +37,10 @@ COLUMNS: Final = (
            "on these connections, the responses that have no request in this analysis, and "
            "therefore no API, client id or latency", heading="Responses without request"),
     Column("early_bytes", pa.int64(),
-           "bytes of frames that begin before the cut and end after it; this analysis cannot read "
-           "these frames",
+           "the number of bytes after the cut that belong to frames that begin before it; this "
+           "analysis cannot read these frames",
            heading="Cut frames"),
-    Column("time", MOMENT, "when the first of these connections continues", heading="When"),
+    Column("time", MOMENT, "when the first of these connections resumes", heading="When"),
 )  # fmt: skip
 
 
@@ -139,15 +139,15 @@ ANSWER: Final = Answer(
     question="Which connections were cut between two analyses?",
     meaning=(
         "Connections that continue from one analysis to the next, with the numbers of requests "
-        "and responses that were separated, and the bytes of frames that were cut. This answer has "
-        "rows only if several analyses were appended to the same tables."
+        "and responses that were separated, and the number of bytes in frames that were cut. This "
+        "answer has rows only if several analyses were appended to the same tables."
     ),
     advice=(
         "If a run of `analyze --append` cannot continue the connections of the previous run, it "
         "prints the reason. Use the same broker options in all runs, and analyze the captures in "
         "chronological order."
     ),
-    row="two consecutive analyses",
+    row="a pair of consecutive analyses",
     columns=COLUMNS,
     order=("time", ANALYSIS, _BEFORE),
     ask=boundaries,

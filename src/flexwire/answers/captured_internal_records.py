@@ -49,7 +49,8 @@ COLUMNS = (
     Column("group", pa.string(), "the group to which the record belongs",
            "if the record belongs to no group",
            heading="Group", is_about=True),
-    Column("transactional_id", pa.string(), "the transactional id to which the record belongs",
+    Column("transactional_id", pa.string(),
+           "the transactional id of the transaction to which the record belongs",
            "if the record belongs to no transaction", heading="Transactional id", is_about=True),
     Column("partitions", pa.int64(),
            "the number of partitions of the topic in which these records were seen",
@@ -165,7 +166,7 @@ ANSWER = Answer(
     advice="If a group commits far more often than other groups, it probably commits too often. "
     "Check the setting auto.commit.interval.ms, and check whether the group commits after each "
     "record. If there are many records about the members of a group, the group rebalances often.",
-    row="a kind of record and its group or transaction",
+    row="a combination of a kind of record and a group or transaction",
     columns=COLUMNS,
     order=("-records", "topic", "source", "message", "type", "group", "transactional_id"),
     shown=(

@@ -55,16 +55,18 @@ COLUMNS: Final = (
     ),
     Column(
         "requests", pa.int64(),
-           "the number of requests for which the request or the response carries records of the "
-           "topic; in a row without a topic, the number of requests for which neither message "
-           "carries records",
+           "the number of requests for which either the request or its response carries records of "
+           "the topic; in a row without a topic, the number of requests for which neither carries "
+           "records",
     heading="Requests",
 ),
-    Column("sent_bytes", pa.int64(), "bytes that the client sent", _NOT_SAID, heading="Sent"),
-    Column("received_bytes", pa.int64(), "bytes that the brokers sent to the client", _NOT_SAID,
+    Column("sent_bytes", pa.int64(), "the number of bytes that the client sent", _NOT_SAID,
+           heading="Sent"),
+    Column("received_bytes", pa.int64(),
+           "the number of bytes that the brokers sent to the client", _NOT_SAID,
            heading="Received"),
-    Column("bytes", pa.int64(), "the bytes in both directions",
-           "if the bytes in one direction are null", heading="Bytes"),
+    Column("bytes", pa.int64(), "the total number of bytes in both directions",
+           "if the number for one direction is null", heading="Bytes"),
 )  # fmt: skip
 
 _PRINCIPAL: Final = "principal"
@@ -268,14 +270,14 @@ ANSWER: Final = Answer(
     meaning=(
         "Bytes on the wire by day, client and topic. The bytes of a topic are those of its record "
         "batches. All other bytes in a client's frames belong to no topic. A client can appear in "
-        "several rows. The list of clients in the report shows the total for each client."
+        "more than one row. The list of clients in the report shows the total for each client."
     ),
     advice=(
         "Write a label file, with one line for each client id and its team. Then charge each "
-        "team for the rows of its clients. Look first at clients that have many bytes without a "
-        "topic."
+        "team for the rows of its clients. Look first at clients for which many bytes are not "
+        "attributed to a topic."
     ),
-    row="a day, client and topic",
+    row="a combination of a day, a client and a topic",
     columns=COLUMNS,
     order=("-bytes", "day", "client_id", "principal", "topic", "topic_id"),
     ask=chargeback,

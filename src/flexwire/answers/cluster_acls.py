@@ -71,7 +71,7 @@ COLUMNS: Final = (
     Column(
         "resource_name",
         pa.string(),
-        "the name of the resource, or the prefix of its name",
+        "the name of the resource, or a prefix of resource names",
         heading="Name",
         is_about=True,
     ),
@@ -127,7 +127,7 @@ ANSWER = Answer(
     meaning="ACLs in the cluster's metadata, by principal.",
     advice=(
         "Look for ACLs that allow the operation ALL, for ACLs that apply to resources named * or "
-        "to the principal User:*, and for principals that nobody uses any more. The audit of "
+        "to the principal User:*, and for principals that nobody uses anymore. The audit of "
         "traffic shows which principals are in use."
     ),
     row="an ACL",

@@ -128,17 +128,20 @@ COLUMNS = (
     Column("in_controlled_shutdown", pa.bool_(), "whether the broker is shutting down", _GONE),
     Column("rack", pa.string(), "its rack", "if the broker registered no rack", heading="Rack"),
     Column("endpoints", pa.list_(pa.string()), "its listeners", _GONE, heading="Listeners"),
-    Column("leads", pa.int64(), "partitions that the broker leads", heading="Leads"),
-    Column("replicas", pa.int64(), "partitions that are assigned to the broker",
+    Column("leads", pa.int64(), "the number of partitions that the broker leads",
+           heading="Leads"),
+    Column("replicas", pa.int64(), "the number of partitions that are assigned to the broker",
            heading="Replicas"),
-    Column("out_of_isr", pa.int64(), "assigned partitions whose ISR lacks the broker",
+    Column("out_of_isr", pa.int64(),
+           "the number of assigned partitions whose ISR does not include the broker",
            heading="Not in the ISR"),
     Column("changed_time", _TIME, "when the registration of the broker last changed",
-           "if the last change was before the snapshot that the state begins with",
+           "if the last change was before the snapshot on which the state is based",
            heading="Changed"),
     Column("last_in_isr", pa.int64(),
-           "partitions for which no other broker is in the ISR or, if the ISR is empty, among "
-           "the eligible leader replicas; any other replica may lack acknowledged records",
+           "the number of partitions for which no other broker is in the ISR or, if the "
+           "ISR is empty, among the eligible leader replicas; any other replica may lack "
+           "acknowledged records",
            heading="Last in the ISR"),
 )  # fmt: skip
 
@@ -179,7 +182,7 @@ ANSWER = Answer(
     advice="If a fenced broker should be running, start that broker. Never unregister or wipe a "
     "broker that is the last in an ISR, because other replicas may lack acknowledged records. Move "
     "the replicas of such a broker first, and check that the reassignment is complete. If one "
-    "broker leads far more partitions than the others, spread the leaders.",
+    "broker leads far more partitions than the others, spread the leaders more evenly.",
     row="a broker",
     columns=COLUMNS,
     order=("is_registered", "-is_fenced", "-out_of_isr", "-leads", "broker"),
@@ -196,6 +199,6 @@ ANSWER = Answer(
         "changed_time",
     ),
     ask=cluster_brokers,
-    picture=AnswerPicture("Partitions that a broker leads", "leads"),
+    picture=AnswerPicture("Partitions led by each broker", "leads"),
     asks=(InternalTopic.METADATA.topic,),
 )

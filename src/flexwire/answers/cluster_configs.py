@@ -163,10 +163,10 @@ ANSWER = Answer(
     name="cluster_configs",
     place=340,
     question="What is configured for topics, brokers and groups?",
-    meaning="Dynamic configurations in the cluster's metadata. Settings in the configuration files "
-    "of brokers are not included.",
-    advice="Keep the CSV, and compare it with a CSV from another day or cluster. Look for topics "
-    "whose retention or min.insync.replicas differs from that of other topics.",
+    meaning="Dynamic configurations in the cluster's metadata. Settings in the brokers' "
+    "configuration files are not included.",
+    advice="Keep the CSV file, and compare it with one from another day or cluster. Look for "
+    "topics whose retention or min.insync.replicas differs from that of other topics.",
     row="a configuration",
     columns=COLUMNS,
     order=("resource_type", "resource_name", "name"),

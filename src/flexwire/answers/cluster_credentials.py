@@ -80,7 +80,7 @@ COLUMNS = (
     Column(
         "principal",
         pa.string(),
-        "the owner of the user or token, such as User:alice",
+        "the user, or the owner of the token, such as User:alice",
         heading="Principal",
         is_about=True,
     ),

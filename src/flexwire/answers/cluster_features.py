@@ -94,8 +94,8 @@ COLUMNS = (
            "if ``supported_level`` is null",
            heading="Can rise"),
     Column("changed_time", _TIME, "when the feature was set to this level",
-           "if the snapshot that the state begins with already had this level, or if the feature "
-           "is off",
+           "if the snapshot on which the state is based already contained this level, or if the "
+           "feature is off",
            heading="Since"),
 )  # fmt: skip
 
@@ -129,7 +129,7 @@ ANSWER = Answer(
     name="cluster_features",
     place=310,
     question="Which features are enabled in the cluster, and which could be enabled?",
-    meaning="The levels of features in the cluster's metadata, and the highest level that all "
+    meaning="The feature levels in the cluster's metadata, and the highest level that all "
     "brokers and controllers support.",
     advice=(
         "Before you finish an upgrade, wait until you are sure that you will not downgrade, "

@@ -43,7 +43,7 @@ COLUMNS = (
     Column(
         "reason",
         _TEXT,
-        "a sentence with the figures on which the verdict for the last of these releases is based",
+        "a sentence that contains the figures behind the verdict for the last of these releases",
         heading="Why",
     ),
     Column("remedy", _TEXT, "the recommended action", "if no action is needed", heading="Remedy"),
@@ -156,7 +156,7 @@ ANSWER = Answer(
         "Before the upgrade, remove configurations that Kafka 4 no longer supports. While a topic "
         "has such a configuration, Kafka 4.0.0 to 4.2.0 reject any other change to the topic."
     ),
-    row="a condition, and the configuration, feature or topic to which the condition applies",
+    row="a condition and the configuration, feature or topic to which the condition applies",
     columns=COLUMNS,
     order=("gravity", "gate", "subject"),
     ask=cluster_gate,

@@ -34,7 +34,7 @@ VIEW_COLUMNS: Final = (
         f"if the partition had no leader; {_FIRST}",
     ),
     Column("isr", _INTS, "the ISR after the change", heading="ISR"),
-    Column("previous_isr", _INTS, "the ISR before", _FIRST),
+    Column("previous_isr", _INTS, "the ISR before the change", _FIRST),
     Column("left_isr", _INTS, "the brokers that left the ISR", _FIRST),
     Column("joined_isr", _INTS, "the brokers that joined the ISR", _FIRST),
     Column(
@@ -97,8 +97,8 @@ COLUMNS = (
     _VIEW["isr"],
     Column("left_isr", _INTS, "the brokers that left the ISR", heading="Who left"),
     Column("joined_isr", _INTS, "the brokers that joined the ISR", heading="Who joined"),
-    Column("left", pa.int64(), "how many brokers left the ISR", heading="Left ISR"),
-    Column("joined", pa.int64(), "how many brokers joined the ISR", heading="Joined ISR"),
+    Column("left", pa.int64(), "the number of brokers that left the ISR", heading="Left ISR"),
+    Column("joined", pa.int64(), "the number of brokers that joined the ISR", heading="Joined ISR"),
     _VIEW["is_committed"],
 )
 
@@ -128,7 +128,8 @@ ANSWER = Answer(
     advice=(
         "If a broker leaves many ISRs at the same time, that broker was probably restarted or "
         "lost its network connection. If a broker repeatedly leaves and rejoins ISRs, that broker "
-        "is too slow. Check the disks and the network of the broker, and replica.lag.time.max.ms."
+        "is too slow. Check the disks and the network of the broker, and the setting "
+        "replica.lag.time.max.ms."
     ),
     row="a change to a partition",
     columns=COLUMNS,

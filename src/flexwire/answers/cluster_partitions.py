@@ -108,7 +108,7 @@ ANSWER = Answer(
     question="Which brokers hold each partition, and which partitions have no leader or too few "
     "replicas?",
     meaning="Partitions in the cluster's metadata: first those without a leader, then those with "
-    "too few replicas in the ISR, then those that are moving.",
+    "too few replicas in the ISR, then those that a reassignment is moving.",
     advice=(
         "If a partition has no leader, start its brokers: first the brokers in the ISR, then the "
         "brokers in the ELR. An unclean election (kafka-leader-election) loses records "

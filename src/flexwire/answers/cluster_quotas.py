@@ -62,7 +62,7 @@ def client_quotas(state: ClusterState) -> DataFrame:
 COLUMNS = (
     Column("entity", pa.list_(pa.string()), (
         "the entity to which the quota applies: user=alice, client-id=etl; an entry that ends "
-        "with = means the default for this entity type"
+        "with = stands for the default for this entity type"
     ), heading="Entity", is_about=True),
     *VIEW_COLUMNS[1:],
 )  # fmt: skip

@@ -24,27 +24,31 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
-    Column("topic_id", pa.string(), "its id"),
+    Column("topic_id", pa.string(), "the topic's id"),
     Column("partitions", pa.int64(), "the number of partitions in the topic", heading="Partitions"),
     Column("replicas", pa.int64(), "the highest number of replicas of any partition",
            heading="Replicas"),
-    Column("offline", pa.int64(), "partitions without a leader", heading="Offline"),
+    Column("offline", pa.int64(), "the number of partitions without a leader",
+           heading="Offline"),
     Column("under_replicated", pa.int64(),
-           "partitions with fewer brokers in the ISR than replicas, not counting replicas that a "
-           "reassignment adds", heading="Under-replicated"),
-    Column("not_preferred", pa.int64(), "partitions whose leader is not their first replica",
+           "the number of partitions with fewer brokers in the ISR than replicas, not counting "
+           "replicas that a reassignment adds", heading="Under-replicated"),
+    Column("not_preferred", pa.int64(),
+           "the number of partitions whose leader is not their first replica",
            heading="Leader not preferred"),
-    Column("moving", pa.int64(), "partitions that a reassignment is moving", heading="Moving"),
+    Column("moving", pa.int64(), "the number of partitions that a reassignment is moving",
+           heading="Moving"),
     Column("configs", pa.list_(pa.string()), "the configurations that are set for the topic",
            heading="Configurations"),
     Column("under_min_isr", pa.int64(),
-           "partitions with fewer brokers in the ISR than min.insync.replicas, if this value is "
-           "known", heading="Under min ISR"),
+           "the number of partitions with fewer brokers in the ISR than min.insync.replicas, if "
+           "this value is known", heading="Under min ISR"),
     Column("at_min_isr", pa.int64(),
-           "partitions with exactly min.insync.replicas brokers in the ISR", heading="At min ISR"),
+           "the number of partitions with exactly min.insync.replicas brokers in the ISR",
+           heading="At min ISR"),
     Column("min_isr_unknown", pa.int64(),
-           "partitions whose min.insync.replicas is unknown, because only the configuration files "
-           "of brokers can set this value",
+           "the number of partitions whose min.insync.replicas is unknown, because only the "
+           "configuration files of brokers can set this value",
            heading="Min ISR not known"),
 )  # fmt: skip
 
@@ -115,7 +119,7 @@ ANSWER = Answer(
 
 CREATED, DELETED = "TopicRecord", "RemoveTopicRecord"
 READS: Final = {CREATED: ("topic_id", "name"), DELETED: ("topic_id",)}
-_BEFORE: Final = "if the topic was created before the snapshot that the state begins with"
+_BEFORE: Final = "if the topic was created before the snapshot on which the state is based"
 _LIVES: Final = "if the topic is not deleted"
 VIEW_COLUMNS: Final = (
     Column("topic", pa.string(), "the topic's name"),

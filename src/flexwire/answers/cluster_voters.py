@@ -56,7 +56,8 @@ VIEW_COLUMNS: Final = (
     Column(
         "said_by",
         pa.string(),
-        f'the record with the voter list: "{KRAFT_VOTERS}", or "{LEADER_CHANGE}" for static voters',
+        f'the record that contains the voter list: "{KRAFT_VOTERS}", or "{LEADER_CHANGE}" for '
+        "static voters",
         "if the kraft.version is unknown",
     ),
     Column(
@@ -135,8 +136,8 @@ COLUMNS = (
     Column("reason", pa.string(), "why the voters are unknown",
            "if the voters are known", heading="Why not"),
     Column("changed_time", _TIME, "when the voters last changed",
-           "if the last change was before the snapshot that the state begins with, or if the "
-           "time is unknown",
+           "if the last change was before the snapshot on which the state is based, or if "
+           "the time is unknown",
            heading="Changed"),
 )  # fmt: skip
 

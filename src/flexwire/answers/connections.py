@@ -37,13 +37,14 @@ COLUMNS: Final = (
         "client_id", pa.string(),
            "the client id; if a connection used several client ids, the first in alphabetical "
            "order",
-        "if no frame of the connections has a client id",
+        "if no frame of the connections contains a client id",
     heading="Client id", is_about=True,
 ),
     Column("address", pa.string(), "the client's host", heading="Host", is_about=True),
     Column("brokers", pa.int64(), "the number of brokers that the client was connected to"),
     Column("connections", pa.int64(), "the number of connections", heading="Connections"),
-    Column("opened", pa.int64(), "connections whose beginning was captured", heading="Opened"),
+    Column("opened", pa.int64(), "the number of connections whose beginning was captured",
+           heading="Opened"),
     Column("opened_per_minute", pa.float64(),
            "``opened`` divided by the length of the whole capture in minutes"),
     Column("most_opened_per_minute", pa.int64(), (
@@ -52,9 +53,9 @@ COLUMNS: Final = (
            heading="Peak per minute"),
     Column(
         "short_lived", pa.int64(),
-           "connections that were closed within 10 seconds after they were opened"
+           "the number of connections that were closed within 10 seconds after they were opened"
     , heading="Short-lived"),
-    Column("silent", pa.int64(), "connections that carried no frame"),
+    Column("silent", pa.int64(), "the number of connections that carried no frame"),
     Column(
         "lifetime_us", pa.int64(), "the median time from the beginning to the end of a connection, "
                                    "in microseconds",
@@ -63,27 +64,29 @@ COLUMNS: Final = (
 ),
     Column(
         "idle_us", pa.int64(),
-           "the total time of pauses of a second or more, in which no frame was sent in either "
-           "direction",
+           "the total duration of pauses of a second or more, during which no frame was sent in "
+           "either direction",
     ),
     Column("longest_pause_us", pa.int64(), "the longest of these pauses",
            "if there was no such pause",
            heading="Longest pause"),
     Column("open_us", pa.int64(), "the total time during which the connections were seen to be "
            "open"),
-    Column("closed_by_client", pa.int64(), "connections that the client closed or reset first",
+    Column("closed_by_client", pa.int64(),
+           "the number of connections that the client closed or reset first",
            heading="Closed by client"),
-    Column("closed_by_broker", pa.int64(), "connections that the broker closed or reset first",
+    Column("closed_by_broker", pa.int64(),
+           "the number of connections that the broker closed or reset first",
            heading="Closed by broker"),
-    Column("reset_by_client", pa.int64(), "connections that the client reset"),
-    Column("reset_by_broker", pa.int64(), "connections that the broker reset"),
-    Column("not_closed", pa.int64(), "connections whose end was not captured"),
+    Column("reset_by_client", pa.int64(), "the number of connections that the client reset"),
+    Column("reset_by_broker", pa.int64(), "the number of connections that the broker reset"),
+    Column("not_closed", pa.int64(), "the number of connections whose end was not captured"),
     Column(
         "closed_unanswered", pa.int64(),
-           "connections that the broker closed although a request was still unanswered"
+           "the number of connections that the broker closed although a request was unanswered"
     , heading="Closed unanswered"),
-    Column("reauthentications", pa.int64(), "repeated SASL handshakes on connections that were "
-           "already authenticated (KIP-368)",
+    Column("reauthentications", pa.int64(), "the number of repeated SASL handshakes on "
+           "connections that were already authenticated (KIP-368)",
            heading="Reauthentications"),
 )  # fmt: skip
 

@@ -36,7 +36,7 @@ COLUMNS = (
     Column("epochs", pa.list_(pa.int32()), "the leader epoch of the last record of each replica",
            heading="Epochs"),
     Column("beyond", _LONG,
-           "the highest number of offsets that another replica has at or after the first "
+           "the highest number of offsets that another replica contains at or after the first "
            "difference; no table contains the records at these offsets", heading="Only in another"),
 )  # fmt: skip
 
@@ -79,14 +79,14 @@ ANSWER = Answer(
     place=390,
     question="Which partitions have replicas that differ?",
     meaning=(
-        "Partitions whose replicas have different records at the same offset. The input contains "
-        "several replicas of each of these partitions. The analysis read only the replica that is "
-        "listed first."
+        "Partitions whose replicas contain different records at the same offset. The input "
+        "contains several replicas of each of these partitions. The analysis read only the replica "
+        "that is listed first."
     ),
     advice=(
-        "Before you restart a broker, look at the records that only its replica has. Kafka removes "
-        "these records when the broker starts. To read these records, analyze the directory of "
-        "this replica alone."
+        "Before you restart a broker, look at the records that only its replica contains. Kafka "
+        "removes these records when the broker starts. To read these records, analyze the "
+        "directory of this replica alone."
     ),
     row="a partition",
     columns=COLUMNS,

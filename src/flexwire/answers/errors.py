@@ -61,7 +61,7 @@ COLUMNS: Final = (
            "the number of times that the error code occurs; a response may contain the code many "
            "times",
            heading="Errors"),
-    Column("responses", pa.int64(), "the number of responses with the error code",
+    Column("responses", pa.int64(), "the number of responses that contain the error code",
            heading="Responses"),
 )  # fmt: skip
 
@@ -209,7 +209,7 @@ ANSWER: Final = Answer(
         "that a retry does not resolve. Some error codes are normal when a client starts, such as "
         "MEMBER_ID_REQUIRED. 'flexwire schema errors CODE' explains an error code."
     ),
-    row="a time span, client, API, topic, error code and field",
+    row="a combination of a time span, a client, an API, a topic, an error code and a field",
     columns=COLUMNS,
     order=("-errors", "time", "client_id", "api_name", "topic", "topic_id", "error_code", "field"),
     shown=(

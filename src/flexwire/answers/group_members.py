@@ -35,8 +35,8 @@ COLUMNS = (
            heading="Host", is_about=True),
     Column("rack_id", pa.string(), "its rack", _NOT_SAID, heading="Rack"),
     Column("topics", pa.list_(pa.string()), "the topics that the member subscribes to",
-           "for streams, if the member subscribes by a pattern, or for a classic group whose "
-           "members are not consumers",
+           "for streams groups, for members that subscribe by a pattern, and for classic groups "
+           "whose members are not consumers",
            heading="Topics"),
     Column("topic_regex", pa.string(), "the pattern of topic names that the member subscribes to",
            _NOT_SAID,
@@ -92,7 +92,7 @@ ANSWER = Answer(
     place=220,
     question="Which members does each group have, and which partitions are assigned to them?",
     meaning=(
-        "The members of groups, as coordinators wrote them to the log. Members with the most "
+        "The members of groups, as coordinators recorded them in the log. Members with the most "
         "partitions come first."
     ),
     advice="If one member has far more partitions than the others, check the assignor and the "

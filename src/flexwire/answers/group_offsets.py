@@ -38,7 +38,7 @@ COLUMNS = (
     Column("partition", pa.int32(), "the partition", heading="Partition", kind="id", is_about=True),
     Column("offset", pa.int64(), "the committed offset, at which the group continues", _NONE,
            heading="Offset"),
-    Column("end_offset", pa.int64(), "if the start offset is unknown", "if the log was not read",
+    Column("end_offset", pa.int64(), "the end of the partition's log", "if the log was not read",
            heading="End"),
     Column("lag", pa.int64(),
            "the number of offsets from the committed offset to the high watermark, as in "
@@ -48,12 +48,12 @@ COLUMNS = (
            "the leader epoch of the last record that was read; -1 if the client sent no leader "
            "epoch", _NONE),
     Column("metadata", pa.string(), "the string that the client stored with the offset", _NONE),
-    Column("commit_time", _TIME, "when the offset was committed, by the coordinator's clock",
-           _NONE,
+    Column("commit_time", _TIME,
+           "when the offset was committed, according to the coordinator's clock", _NONE,
            heading="Committed"),
     Column("expire_time", _TIME, "when the commit expires",
            "if the broker's offset retention determines when the commit expires"),
-    Column("pending", pa.int64(), "commits of transactions that have not ended",
+    Column("pending", pa.int64(), "the number of commits in transactions that have not ended",
            "if compaction may have removed the ends of transactions, or if the outcome of the "
            "commit depends on the Kafka release",
            heading="Pending"),
@@ -72,12 +72,12 @@ COLUMNS = (
            "true if the broker had stopped cleanly; otherwise the high watermark may be up "
            "to 5 seconds old", "if ``high_watermark`` is null"),
     Column("stable_offset", pa.int64(),
-           "the last stable offset of the partition, from the open transactions of its log; "
-           "consumers with read_committed stop at this offset",
+           "the last stable offset of the partition, computed from the open transactions in its "
+           "log; read_committed consumers stop at this offset",
            "if ``end_offset`` is null, or if ``--as-of`` specifies offsets"),
     Column("stable_lag", pa.int64(),
            "the number of offsets from the committed offset to the last stable offset; 0 for a "
-           "consumer beyond that offset, such as a consumer with read_uncommitted",
+           "consumer beyond that offset, such as a read_uncommitted consumer",
            "if one of the two offsets is null, or if the committed offset is beyond the end of "
            "the partition",
            heading="Lag to stable offset"),
@@ -119,7 +119,7 @@ ANSWER = Answer(
     "'flexwire answers OUT group_offsets --reset-plan FILE'. Then apply the plan with "
     "'kafka-consumer-groups --reset-offsets --from-file FILE'. Do not use the CSV of this answer "
     "as the plan: Kafka's tool cannot read this CSV, but still exits with status 0.",
-    row="a group and partition",
+    row="a combination of a group and a partition",
     columns=COLUMNS,
     order=("is_known", "-lag", "-pending", "group", "topic", "partition"),
     shown=(

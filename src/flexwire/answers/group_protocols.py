@@ -120,8 +120,8 @@ ANSWER: Final = Answer(
     name="group_protocols",
     place=225,
     question="Which groups in the coordinators' logs cannot move to the consumer protocol?",
-    meaning="A verdict on whether each group can move to the consumer protocol (KIP-848), from "
-    "the records of the group's coordinator: the protocol type, and the user data of assignments. "
+    meaning="A verdict on whether each group can move to the consumer protocol (KIP-848), based "
+    "on the coordinator's records: the protocol type, and the user data in assignments. "
     "Beginning with Kafka 5.0, Java's KafkaConsumer will use this protocol by default. No other "
     "client will use this protocol by default.",
     advice="Begin with the groups that are blocked. For the other groups, analyze a capture or a "

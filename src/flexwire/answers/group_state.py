@@ -45,9 +45,10 @@ COLUMNS = (
     Column("without_end", pa.int64(),
            "the number of partitions whose lag is unknown because their log was not read",
            heading="Unknown lags"),
-    Column("pending", pa.int64(), "commits of transactions that have not ended", heading="Pending"),
-    Column("last_commit_time", _TIME, "when the group last committed, by the coordinator's clock",
-           _NO_COMMIT, heading="Last commit"),
+    Column("pending", pa.int64(), "the number of commits in transactions that have not ended",
+           heading="Pending"),
+    Column("last_commit_time", _TIME, "when the group last committed, according to the "
+           "coordinator's clock", _NO_COMMIT, heading="Last commit"),
     Column("idle_us", pa.int64(),
            "the time from the last commit or change of the group to the last record of any "
            "internal topic, in microseconds",
@@ -56,8 +57,9 @@ COLUMNS = (
            "false if compaction may have removed a record that existed at the requested earlier "
            "moment"),
     Column("stable_lag", pa.int64(),
-           "the sum of the lags from the commits to the last stable offsets, at which consumers "
-           "with read_committed stop", "if ``lag`` is null, or if ``--as-of`` specifies offsets",
+           "the sum of the lags from the commits to the last stable offsets, at which "
+           "read_committed consumers stop",
+           "if ``lag`` is null, or if ``--as-of`` specifies offsets",
            heading="Lag to stable offsets"),
 )  # fmt: skip
 
@@ -109,13 +111,13 @@ ANSWER = Answer(
     name="group_state",
     place=200,
     question="Up to which offset has each group read, and which groups are not in use?",
-    meaning="The commits of each group, as its coordinator wrote them to the log, and how far "
+    meaning="The commits of each group, as its coordinator recorded them in the log, and how far "
     "these commits are behind the ends of the logs that were read. Groups without members are "
     "idle.",
-    advice="First look at groups with members and a large lag. Add members, or find out why the "
-    "members are slow. The answer unused_groups lists groups that have been idle for a "
+    advice="First look at groups that have members and a large lag. Add members, or find out why "
+    "the members are slow. The answer unused_groups lists groups that have been idle for a "
     "long time, and explains what to check before you delete a group.",
-    row="a group and topic",
+    row="a combination of a group and a topic",
     columns=COLUMNS,
     order=("-lag", "-idle_us", "group", "topic"),
     shown=(

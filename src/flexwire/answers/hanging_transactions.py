@@ -37,8 +37,8 @@ COLUMNS = (
            heading="Producer id", kind="id", is_about=True),
     Column("producer_epoch", pa.int16(), "the producer's epoch"),
     Column("first_offset", pa.int64(),
-           "the offset of the first record of the transaction in the partition; consumers with "
-           "read_committed wait at this offset",
+           "the offset of the first record of the transaction in the partition; read_committed "
+           "consumers wait at this offset",
            "if the partition's log was not read",
            heading="First offset"),
     Column("open_since", _TIME, "when the transaction began", "if no record contains this time",
@@ -93,15 +93,15 @@ ANSWER = Answer(
     place=260,
     question="Which transactions should have ended?",
     meaning="Transactions that are still open after their timeout, or that no coordinator knows "
-    "of. Consumers with read_committed get no records after the first offset of such a "
+    "of. read_committed consumers receive no records after the first offset of such a "
     "transaction, and compaction stops at this offset.",
     advice=(
         "If a transaction is past its timeout, check whether its coordinator is running. Before "
         "you abort a transaction that no coordinator knows of, check that 'kafka-transactions "
-        "find-hanging' also lists the transaction. After an abort, consumers with read_committed "
-        "never get the records of the transaction."
+        "find-hanging' also lists the transaction. After an abort, read_committed consumers never "
+        "receive the records of the transaction."
     ),
-    row="a transaction and partition",
+    row="a combination of a transaction and a partition",
     columns=COLUMNS,
     order=("-is_known", "-open_us", "topic", "partition", "producer_id"),
     ask=hanging_transactions,

@@ -83,13 +83,14 @@ COLUMNS: Final = (
            "these messages as a share of all messages that could contain the tag",
            heading="Share of messages"),
     Column("api_names", pa.list_(pa.string()),
-           "the APIs of these messages, in ascending order", heading="APIs"),
+           "the APIs of these messages, in alphabetical order", heading="APIs"),
     Column("values", pa.int64(),
            f"the number of different values; approximate if it is {MOST:,} or more",
            "if the values are withheld", heading="Distinct values"),
     Column("value", pa.binary(), f"the smallest value, or its first {_SHOWN_BYTES} bytes",
            "if the values are withheld", heading="Smallest value"),
-    Column("value_bytes", pa.int64(), "the bytes of all values", "if the values are withheld"),
+    Column("value_bytes", pa.int64(), "the total size of all values, in bytes",
+           "if the values are withheld"),
     Column("first_time", MOMENT, "when the first value was captured"),
     Column("last_time", MOMENT, "when the last value was captured"),
 )  # fmt: skip
@@ -200,9 +201,9 @@ ANSWER: Final = Answer(
     meaning="Each tag in request and response headers by client, with the share of messages that "
     "contain the tag, and an example value.",
     advice="A client with a share below 1 sends some requests without the tag. Find out which "
-    "APIs these requests use. A later release of Kafka may define a tag below 10000 with another "
+    "APIs these requests use. A later release of Kafka may give a tag below 10000 another "
     "meaning.",
-    row="a tag and sender",
+    row="a combination of a tag and a sender",
     columns=COLUMNS,
     order=("tag", "sender", "-messages", "client_id", *SOFTWARE),
     shown=(

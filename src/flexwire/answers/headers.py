@@ -58,19 +58,22 @@ COLUMNS: tuple[Column, ...] = (
     Column("headers", pa.int64(),
            "the number of these headers; a record may contain the same key twice"),
     Column("null_values", pa.int64(), "the number of values that are null"),
-    Column("least_bytes", pa.int64(), "the size of the smallest value", "if all values are null"),
-    Column("mean_bytes", pa.float64(), "the mean size of the values", "if all values are null",
+    Column("least_bytes", pa.int64(), "the size of the smallest value, in bytes",
+           "if all values are null"),
+    Column("mean_bytes", pa.float64(), "the mean size of the values, in bytes",
+           "if all values are null",
            heading="Value"),
-    Column("most_bytes", pa.int64(), "the size of the largest value", "if all values are null"),
+    Column("most_bytes", pa.int64(), "the size of the largest value, in bytes",
+           "if all values are null"),
     Column("total_bytes", pa.int64(),
-           "the bytes of all keys and values of these headers, without lengths",
+           "the total size of all keys and values of these headers, in bytes, without lengths",
            heading="Total bytes"),
     Column("payload_share", pa.float64(),
-           "these bytes as a share of the payload of this client and topic: the keys, values and "
-           "headers of its records", "if the payload is empty",
+           "this size as a share of the payload of this client and topic: the keys, values and "
+           "headers of the records", "if the payload is empty",
            heading="Share of payload"),
     Column("judged", pa.int64(),
-           "how many values were checked for the convention in the next column"),
+           "the number of values that were checked for the convention in the next column"),
     Column("reads_as", pa.string(), _READS_AS, "if no convention fits, or if several fit",
            heading="Reads as"),
 )  # fmt: skip
@@ -174,12 +177,12 @@ ANSWER = Answer(
     advice="If headers are a large part of the payload, shorten keys or write numbers in binary. "
     "If the share of records that have a header is just below 1, look for a producer that omits "
     "the header.",
-    row="a topic, client and record header key",
+    row="a combination of a topic, a client and a record header key",
     columns=COLUMNS,
     order=("-total_bytes", "topic", "source", "client_id", "key"),
     ask=headers,
     elsewhere="'flexwire records dump --deep' shows record headers, and the Spark data source "
     "kafka-log reads record headers",
-    picture=AnswerPicture("Bytes of record headers", "total_bytes"),
+    picture=AnswerPicture("Size of record headers, in bytes", "total_bytes"),
     sums=DaySums(version=1, tables=lambda: ["records"], columns=_SUMS, part=_part, total=_total),
 )

@@ -159,7 +159,9 @@ def _whole(answer: AnswerFacts, shown: int, silent: Sequence[str]) -> str:
         has = f"contain all {of}, of which these are the first {shown}"
     else:
         has = "contain the same rows"
-    empty = f" Columns omitted because every value is missing: {', '.join(silent)}." if silent else ""
+    empty = (
+        f" Columns omitted because every value is missing: {', '.join(silent)}." if silent else ""
+    )
     return f"The table answers/{name} and answers/{name}.csv {has}.{empty}"
 
 

@@ -199,7 +199,7 @@ def test_an_answer_made_as_before_this_release_is_shown_as_before() -> None:
     assert made.shown_columns() == shown
     assert made.picture == TALKERS.picture
     assert schema_of(made.columns) == schema_of(TALKERS.columns)
-    with pytest.raises(TypeError, match="too many arguments, or one argument twice"):
+    with pytest.raises(TypeError, match="too many arguments, or the same argument twice"):
         old("talkers", name="talkers")
 
 

@@ -184,7 +184,7 @@ def test_the_report_and_the_files_have_it(done: Analysis) -> None:
     lacks = "tiered_storage: no log of __remote_log_metadata is among the paths"
     assert (unanswered.reason, unanswered.can_ask) == (lacks, False)
     page = render(done.facts)
-    assert "Up to which offset has each group read, and which groups are not in use?" in page
+    assert "How far has each group read, and which groups are not in use?" in page
     assert lacks in page
     assert "flexwire answers OUT tiered_storage" not in page
     place = done.output.place.path

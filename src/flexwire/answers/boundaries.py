@@ -58,8 +58,8 @@ def boundaries(tables: AnalysisTables) -> DataFrame | None:
     effects. This answer shows the extent of these effects.
 
     Two connections with the same addresses count as one connection that was cut if the first
-    analysis saw no end and the next analysis saw no beginning. If the tables contain a single
-    analysis, the answer has no rows.
+    analysis did not see the connection end and the next analysis did not see it begin. If the
+    tables contain a single analysis, the answer has no rows.
     """
     if ANALYSIS not in tables.connections.columns:
         return None

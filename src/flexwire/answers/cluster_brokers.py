@@ -174,7 +174,7 @@ def cluster_brokers(tables: AnalysisTables) -> DataFrame | None:
 ANSWER = Answer(
     name="cluster_brokers",
     place=300,
-    question="Which brokers does the cluster have, and how many partitions does each broker hold?",
+    question="Which brokers are in the cluster, and how many partitions does each broker hold?",
     meaning=(
         "Brokers in the cluster's metadata. Brokers that are fenced, or missing from an ISR, come "
         "first."

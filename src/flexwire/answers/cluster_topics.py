@@ -91,7 +91,7 @@ def cluster_topics(tables: AnalysisTables) -> DataFrame | None:
 ANSWER = Answer(
     name="cluster_topics",
     place=270,
-    question="Which topics does the cluster have, and are their replicas in sync?",
+    question="Which topics does the cluster contain, and are their replicas in sync?",
     meaning="Topics in the cluster's metadata: first those with partitions that are offline, under "
     "min.insync.replicas or under-replicated.",
     advice="If partitions are under-replicated, look for a broker that is fenced or slow. If many "

@@ -112,8 +112,8 @@ def connections(tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
 
     ``short_seconds`` is the maximum lifetime of a short-lived connection. A connection ends with
     its last segment. Pauses include the time from the beginning of the connection to the first
-    frame, and the time from the last frame to this end. A reauthentication is a SASL handshake
-    after a request that is not part of authentication.
+    frame, and the time from the last frame to the last segment. A reauthentication is a SASL
+    handshake after a request that is not part of authentication.
 
     The capture shows neither why a side closed a connection nor what happened before and after the
     capture. A connection counts in ``opened`` only if its beginning was captured, and in

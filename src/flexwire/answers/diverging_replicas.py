@@ -43,10 +43,10 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def diverging_replicas(tables: AnalysisTables) -> DataFrame | None:
-    """Return each partition of which several replicas with differing logs were given.
+    """Return each partition for which the input contains several replicas with different logs.
 
     In a failed cluster, logs often differ: a leader that died has records that no other replica
-    has, and Kafka removes these records when that broker starts again. If there are several
+    contains, and Kafka removes these records when that broker starts again. If there are several
     replicas, flexwire reads the leader's replica or another replica in the ISR, according to the
     log of the cluster's metadata. Without that log, or if it is older than the replicas, flexwire
     reads the replica with the higher leader epoch. If two replicas have the same epoch, flexwire

@@ -68,7 +68,7 @@ def group_members(tables: AnalysisTables) -> DataFrame | None:
 
     The subscription and the assignment of a member of a classic group are known if the member is a
     consumer that writes them in Kafka's format. If the log of the cluster's metadata is given,
-    topic ids are shown with the names of the topics.
+    topics are shown by name instead of by id.
     """
     logs = tables.internal
     members = None if logs is None else logs.view(_TOPIC, members_of)

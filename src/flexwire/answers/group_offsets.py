@@ -109,7 +109,7 @@ def group_offsets(tables: AnalysisTables) -> DataFrame | None:
 ANSWER = Answer(
     name="group_offsets",
     place=210,
-    question="Which offsets have groups committed?",
+    question="Which offsets have the groups committed?",
     meaning=(
         "The last commit of each group for each partition. The commits that are furthest from the "
         "end of their partition come first. A commit in a transaction is pending until the "

@@ -110,7 +110,7 @@ def group_state(tables: AnalysisTables) -> DataFrame | None:
 ANSWER = Answer(
     name="group_state",
     place=200,
-    question="Up to which offset has each group read, and which groups are not in use?",
+    question="How far has each group read, and which groups are not in use?",
     meaning="The commits of each group, as its coordinator recorded them in the log, and how far "
     "these commits are behind the ends of the logs that were read. Groups without members are "
     "idle.",

@@ -102,8 +102,8 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
     Kafka itself does not put tags in headers. All header tags come from other software; examples
     are a trace id and the name of a forwarder. Only flexible versions allow tags in headers, so
     ``message_share`` is a share of the messages in such versions. If a tap adds tags, a capture
-    that is made behind the tap shows them as if clients had sent them. The tap's own captures list
-    the tags that the tap added.
+    made between the tap and the brokers shows them as if clients had sent them. The tap's own
+    captures list the tags that the tap added.
     """
     return _total(_part(tables), tables)
 

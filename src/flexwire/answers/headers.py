@@ -82,12 +82,12 @@ COLUMNS: tuple[Column, ...] = (
 def headers(tables: AnalysisTables) -> DataFrame:
     """Return every record header key by topic and client, with counts, sizes and value types.
 
-    A record that was both produced and fetched counts for both clients. Sizes are in bytes and
-    exclude the varints that precede keys and values. The counts include all headers. Spark's
-    built-in functions check the types of values in the first record of each batch, and in one of
-    every 64 other records. The bytes of a value may match a convention by chance. The values of
-    Kafka Connect's headers are text and are reported as "utf-8". Control records and records that
-    could not be read are not counted.
+    A record that was both produced and fetched is counted for the client that produced it and for
+    the client that fetched it. Sizes are in bytes and exclude the varints that precede keys and
+    values. The counts include all headers. Spark's built-in functions check the types of values in
+    the first record of each batch, and in one of every 64 other records. The bytes of a value may
+    match a convention by chance. The values of Kafka Connect's headers are text and are reported as
+    "utf-8". Control records and records that could not be read are not counted.
     """
     return _total(_part(tables), tables)
 

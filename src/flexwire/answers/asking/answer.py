@@ -194,7 +194,7 @@ def _with_positions(constructor: Callable[..., None]) -> Callable[..., None]:
     def called(self: Answer, *positional: Any, **named: Any) -> None:
         by_position = dict(zip(_BY_POSITION, positional, strict=False))
         if len(by_position) < len(positional) or by_position.keys() & named.keys():
-            raise TypeError("Answer: got too many arguments, or one argument twice")
+            raise TypeError("Answer: got too many arguments, or the same argument twice")
         named |= by_position
         shown = named.get("shown", ())
         if positional or any(isinstance(field, ShownColumn) for field in shown):

@@ -133,6 +133,6 @@ ANSWER: Final = Answer(
     order=("-bytes", *_BY),
     ask=batches,
     elsewhere="the answer storage shows record batches by topic",
-    picture=AnswerPicture("Size of record batches, in bytes", "bytes"),
+    picture=AnswerPicture("Size of record batches", "bytes"),
     sums=DaySums(version=1, tables=lambda: ["records"], columns=_SUMS, part=_part, total=_total),
 )

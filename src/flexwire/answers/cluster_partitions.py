@@ -42,7 +42,7 @@ COLUMNS = (
     _VIEW["is_recovering"],
     *CHANGE_COLUMNS,
     Column("min_isr", pa.int32(),
-           "the effective min.insync.replicas of the partition, at most its number of replicas",
+           "the effective min.insync.replicas of the partition, capped at its number of replicas",
            _NOT_SET),
     Column("min_isr_source", pa.string(),
            'the level of the dynamic configuration that sets min.insync.replicas: "topic", '

@@ -36,7 +36,7 @@ COLUMNS = (
     Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
     Column("partition", pa.int32(), "the partition", heading="Partition", kind="id", is_about=True),
-    Column("offset", pa.int64(), "the committed offset, at which the group continues", _NONE,
+    Column("offset", pa.int64(), "the committed offset, from which the group continues", _NONE,
            heading="Offset"),
     Column("end_offset", pa.int64(), "the end of the partition's log", "if the log was not read",
            heading="End"),

@@ -183,6 +183,6 @@ ANSWER = Answer(
     ask=headers,
     elsewhere="'flexwire records dump --deep' shows record headers, and the Spark data source "
     "kafka-log reads record headers",
-    picture=AnswerPicture("Size of record headers, in bytes", "total_bytes"),
+    picture=AnswerPicture("Size of record headers", "total_bytes"),
     sums=DaySums(version=1, tables=lambda: ["records"], columns=_SUMS, part=_part, total=_total),
 )

@@ -63,7 +63,7 @@ CHANGE_COLUMNS: Final = (
         "changed_offset",
         pa.int64(),
         "the offset of the last record that changed this row",
-        "if the row has not changed since the snapshot that the state begins with",
+        "if the row has not changed since the snapshot on which the state is based",
     ),
     Column("changed_time", TIME, "that record's timestamp", "as changed_offset", heading="Changed"),
     Column(

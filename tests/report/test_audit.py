@@ -21,7 +21,7 @@ def test_each_release_is_answered_gravest_first_and_never_with_a_promise() -> No
     assert (first, second) == ("4.0.2", "4.4.0")
     assert told == again
     assert told == [
-        ("broke", ("1 of 5 clients broke already: inventory-sync-worker-eu-west-1a-pool-0007 "
+        ("broke", ("1 of 5 clients already broke: inventory-sync-worker-eu-west-1a-pool-0007 "
          "(Produce v2).")),
         ("known to break", "1 of 5 clients is known to break: billing-service (librdkafka 2.6.1)."),
         ("cannot say", ("1 of 5 clients may break, and the capture does not show whether it does: "

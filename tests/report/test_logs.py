@@ -35,7 +35,7 @@ def test_the_command_says_numbers_as_they_are_said() -> None:
 def test_the_report_says_how_tables_grew() -> None:
     told = words(GROWN)
     for one in (
-        "3 partitions have no new batches.",
+        "3 partitions contain no new batches.",
         "61 B after the last complete batches were left for the next analysis",
         "2 partitions begin after the next offset to read",
         "1 partition ends before the next offset to read, so nothing was read from it",

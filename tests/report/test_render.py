@@ -187,8 +187,8 @@ def test_a_large_report_stays_small_and_counts_what_it_leaves_out() -> None:
     page = rendered("big")
     words = Page(page).words()
     assert len(page) < 1_200_000
-    assert "and 440 more clients not drawn here: 12 will break, 428 read" in words
-    assert "and 20 more APIs not drawn here: 20 will break" in words
+    assert "and 440 more clients not shown here: 12 will break, 428 read" in words
+    assert "and 20 more APIs not shown here: 20 will break" in words
     assert f"and {72 * 60 - 200:,} more rows not shown here" in words
     assert "and 300 more rows not shown here" in words
     assert "and 800 more rows not shown here" in words
@@ -219,10 +219,10 @@ def test_captures_of_a_part_are_said_before_everything_else() -> None:
     some = (SampledCaptures(0.001, 1), SampledCaptures(0.5, 3, "topics a"))
     page = render(dataclasses.replace(SAMPLE, sampled=some))
     words = Page(page).words()
-    assert "These captures contain only a part of the traffic." in words
+    assert "These captures contain only part of the traffic." in words
     assert "1 file: 0.1 % of all connections. 3 files: 50 % of all connections, and" in words
     assert "and in these connections only the frames of topics a. All counts" in words
-    assert page.index("contain only a part") < page.index('class="figures"')
+    assert page.index("contain only part") < page.index('class="figures"')
     assert "contain only a part" not in Page(render(SAMPLE)).words()
 
 

@@ -341,7 +341,7 @@ def test_an_unknown_release_stops_before_anything_is_read(tmp_path: Path) -> Non
 def test_the_report_says_who_breaks(audited: Audited) -> None:
     page = audited.analysis.report.read_text()
     assert "Who breaks on Kafka 4.0.0 and 4.0.2?" in page
-    assert "1 of 8 clients broke already: broken (Produce v2)." in page
+    assert "1 of 8 clients already broke: broken (Produce v2)." in page
     assert "3 of 8 clients will break: " in page
     assert "4 of 8 clients: no problem seen (" in page
 

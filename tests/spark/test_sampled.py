@@ -82,7 +82,7 @@ def test_a_whole_is_not_called_a_part(spark: SparkSession, tmp_path: Path) -> No
     told = analyze([files], tmp_path / "out", spark=spark)
     assert told.facts.sampled == ()
     assert not [note for note in told.notes if "of all connections" in note]
-    assert "only a part of the traffic" not in told.report.read_text()
+    assert "only part of the traffic" not in told.report.read_text()
     assert "sampled" not in json.loads((tmp_path / "out" / "audit.json").read_text())
     assert "share_of_connections" not in (tmp_path / "out" / "audit.csv").read_text()
 

@@ -31,11 +31,12 @@ COLUMNS: Final = (
            "once in each analysis",
            heading="Connections"),
     Column("unanswered_requests", pa.int64(),
-           "on these connections, the requests that have no response in the previous analysis",
+           "the number of requests on these connections that have no response in the previous "
+           "analysis",
            heading="Requests without response"),
     Column("unpaired_responses", pa.int64(),
-           "on these connections, the responses that have no request in this analysis, and "
-           "therefore no API, client id or latency", heading="Responses without request"),
+           "the number of responses on these connections that have no request in this analysis, "
+           "and therefore no API, client id or latency", heading="Responses without request"),
     Column("early_bytes", pa.int64(),
            "the number of bytes after the cut that belong to frames that begin before it; this "
            "analysis cannot read these frames",

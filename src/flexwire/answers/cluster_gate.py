@@ -148,9 +148,9 @@ ANSWER = Answer(
     place=320,
     question="What blocks an upgrade of this cluster to Kafka 4?",
     meaning=(
-        "The conditions for an upgrade to Kafka 4, as far as logs show them: the metadata.version "
-        "of the cluster, configurations that Kafka 4 no longer supports, features that are not "
-        "finalized, and batches with magic 0 or 1."
+        "The conditions for an upgrade to Kafka 4, as far as the logs show them: the "
+        "metadata.version of the cluster, configurations that Kafka 4 no longer supports, features "
+        "that are not finalized, and batches with magic 0 or 1."
     ),
     advice=(
         "Before the upgrade, remove configurations that Kafka 4 no longer supports. While a topic "

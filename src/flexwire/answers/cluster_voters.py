@@ -27,8 +27,8 @@ _OF_RECORD: Final = ("offset", "in_log", "timestamp", "is_committed")
 _VOTER: Final = {field.name: field.type for field in QUORUM.field("voters").type.value_type}
 _STATIC: Final = "for static voters, or if the kraft.version is unknown"
 NOT_SAID: Final = (
-    "no record lists the voters: with kraft.version 0, the setting controller.quorum.voters of "
-    "each controller lists the voters"
+    "no record lists the voters: with kraft.version 0, each controller lists them in its setting "
+    "controller.quorum.voters"
 )
 VIEW_COLUMNS: Final = (
     Column("voter", pa.int32(), "the voter's id", "if the voters are unknown"),

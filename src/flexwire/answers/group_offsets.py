@@ -57,7 +57,7 @@ COLUMNS = (
            "if compaction may have removed the ends of transactions, or if the outcome of the "
            "commit depends on the Kafka release",
            heading="Pending"),
-    Column("pending_offset", pa.int64(), "the greatest offset of these commits",
+    Column("pending_offset", pa.int64(), "the highest offset in these commits",
            "if there are no such commits"),
     Column("is_known", pa.bool_(),
            "false if compaction may have removed a record that existed at the requested earlier "

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.TRANSACTIONS
-_NOBODY: Final = "if no coordinator whose log was read knows the transaction"
+_NOBODY: Final = "if no coordinator whose log was read knows of the transaction"
 COLUMNS = (
     Column("topic", pa.string(), "a topic that the transaction wrote to",
            "if the transaction has written to no topic",
@@ -53,7 +53,7 @@ COLUMNS = (
            heading="Why"),
     Column("is_known", pa.bool_(),
            "false if no log of a coordinator contains the transaction, and not all partitions of "
-           "__transaction_state were read: another coordinator may know the transaction. If the "
+           "__transaction_state were read: another coordinator may know of the transaction. If the "
            "logs were copied one after the other while brokers were running, the value true "
            "proves nothing",
            heading="All coordinators read"),

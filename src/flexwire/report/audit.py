@@ -29,7 +29,7 @@ _VERSIONS = 3
 # The sentences for each verdict, in one form for a single client and in another for several
 # clients.
 _SAID: dict[str, tuple[str, str]] = {
-    "broke": ("broke already", "broke already"),
+    "broke": ("already broke", "already broke"),
     "will break": ("will break", "will break"),
     "known to break": ("is known to break", "are known to break"),
     "cannot say": (
@@ -81,8 +81,8 @@ def _reason(audit: Audit) -> str:
             f"the brokers' version. {may_be}."
         )
     return (
-        "The captured brokers' release is unknown, so these are the newest releases of the last "
-        "two major versions; use --release to choose others."
+        "The captured brokers' release is unknown, so clients are judged against the newest "
+        "releases of the last two major versions; use --release to choose others."
     )
 
 

@@ -161,4 +161,4 @@ def _left_out(verdicts: list[Verdict], noun: str) -> str:
     if not verdicts:
         return ""
     kinds = ", ".join(f"{verdicts.count(kind):,} {kind}" for kind in VERDICTS if kind in verdicts)
-    return f"and {plural(len(verdicts), 'more ' + noun)} not drawn here: {kinds}"
+    return f"and {plural(len(verdicts), 'more ' + noun)} not shown here: {kinds}"

@@ -38,9 +38,10 @@ _NO_END: Final = "if no such fetch was captured"
 
 COLUMNS: Final = (
     Column("group_id", pa.string(), "the group", heading="Group", is_about=True),
-    Column("client_id", pa.string(), "the client that commits", "if the client sent no client id",
+    Column("client_id", pa.string(), "the id of the client that commits offsets",
+           "if the client sent no client id",
            heading="Client id"),
-    Column("address", pa.string(), "its host"),
+    Column("address", pa.string(), "the client's host"),
     Column("topic", pa.string(), "the topic", "if only the id of the topic is known",
            heading="Topic", is_about=True),
     Column(
@@ -67,34 +68,35 @@ COLUMNS: Final = (
     Column(
         "lag", pa.int64(), "how far the last commit was behind the end of the partition, in "
                            "offsets",
-           "if the end of the partition is null"
+           "if ``high_watermark`` is null"
     , heading="Lag"),
     Column(
         "max_lag", pa.int64(), (
-            "the largest distance between any of the client's commits and the end of the partition"
+            "the largest distance from one of the client's commits to the end of the partition"
         ),
-        "if no such fetch was captured before any commit",
+        "if no such fetch was captured before any of these commits",
     heading="Largest",
 ),
     Column("is_transactional", pa.bool_(),
-           "whether these are commits in transactions, which a producer sends on behalf of the "
-           "group"),
+           "whether these commits are part of transactions; a producer sends such commits on "
+           "behalf of the group"),
     Column("pending", pa.int64(),
-           "commits in transactions whose end was not captured, so it is unknown whether these "
-           "commits count", heading="Pending"),
-    Column("pending_offset", pa.int64(), "the greatest offset of these commits",
+           "the number of commits in transactions whose end was not captured; it is unknown "
+           "whether these commits count", heading="Pending"),
+    Column("pending_offset", pa.int64(), "the highest offset in these commits",
            "if there are no such commits"),
-    Column("aborted", pa.int64(), "commits in aborted transactions, which have no effect"),
+    Column("aborted", pa.int64(), "the number of commits in aborted transactions; "
+           "such commits have no effect"),
     Column("last_stable_offset", pa.int64(),
            "the last stable offset, from the same response as the end offset of the partition; a "
            "read_committed client does not receive records beyond this offset",
            f"{_NO_END}, or if this fetch also requested uncommitted records"),
     Column("stable_lag", pa.int64(), "how far the last commit was behind the last stable offset",
-           "if the end of the partition is null", heading="Lag to stable offset"),
+           "if ``last_stable_offset`` is null", heading="Lag to stable offset"),
     Column("reads_committed", pa.bool_(),
            "whether the client's last fetch requested only committed records; for commits in "
-           "transactions, the last fetch of any client on the producer's host",
-           "if no fetch of the partition was captured", heading="Reads committed"),
+           "transactions, whether the last fetch of any client on the producer's host did",
+           _NO_END, heading="Reads committed"),
 )  # fmt: skip
 
 _PLACE: Final = ("address", "topic", "topic_id", "partition")
@@ -276,14 +278,14 @@ def _who() -> tuple[SparkColumn, ...]:
 ANSWER: Final = Answer(
     name="lag",
     place=120,
-    question="How far are the commits of groups behind the ends of their partitions?",
+    question="How far do committed offsets lag behind the ends of partitions?",
     meaning="The offset of each client's last commit, and the high watermark in the response to "
     "the client's last fetch before this commit. A commit in a transaction counts only if the "
     "transaction is committed.",
     advice="If the lag grows from capture to capture, add members to the group, or speed up record "
     "processing. If only one partition lags, check whether some keys in this partition occur much "
     "more often than others.",
-    row="a group, client and partition",
+    row="a combination of a group, a client and a partition",
     columns=COLUMNS,
     order=(
         "-lag",

@@ -47,7 +47,7 @@ MIN_BYTES: Final = "min_bytes"
 _PERCENTS: Final = (50, 90, 99)
 
 COLUMNS: Final = (
-    Column("api_name", pa.string(), 'the API: "Fetch"', heading="API", is_about=True),
+    Column("api_name", pa.string(), 'the API, such as "Fetch"', heading="API", is_about=True),
     Column("broker", pa.string(), "the address and port of the broker",
            heading="Broker", is_about=True),
     Column("client_id", pa.string(), "the client id", "if the client sent no client id",
@@ -61,30 +61,32 @@ COLUMNS: Final = (
 ),
     Column("responses", pa.int64(), "the number of responses", heading="Responses"),
     Column("p50_us", pa.int64(),
-           "the median latency in microseconds: half of the requests took at most this time",
+           "the median latency in microseconds: half of the requests took no longer "
+           "than this",
            heading="Median"),
     *(
-        Column(f"p{percent}_us", pa.int64(), f"{percent}% of the requests took at most this "
-               "time",
+        Column(f"p{percent}_us", pa.int64(), f"{percent}% of the requests took no longer than "
+               "this",
                f"for fewer than {least_of(percent)} responses, because this value would equal "
                "``max_us``",
                heading=f"{percent} % within")
         for percent in _PERCENTS[1:]
     ),
     Column("max_us", pa.int64(), "the latency of the slowest request", heading="Slowest"),
-    Column("slowest_connection", pa.string(), "the connection of the slowest response",
+    Column("slowest_connection", pa.string(), "the connection of the slowest request",
            heading="Slowest connection"),
-    Column("slowest_frame_index", pa.int64(), "the frame_index of this response",
+    Column("slowest_frame_index", pa.int64(), "the frame_index of the response to this "
+           "request",
            heading="Slowest frame"),
-    Column("slowest_time", MOMENT, "when the slowest response was captured"),
+    Column("slowest_time", MOMENT, "when this response was captured"),
     Column("throttled", pa.int64(), "how many of the requests waited because the broker had "
            "throttled the client on their connection", heading="Throttled"),
     Column("throttled_us", pa.int64(),
            "how long these requests waited in total; no latency in this table includes this time",
            heading="Throttled for"),
     Column("pipelined", pa.int64(), (
-        "how many of these requests were sent before the throttled response arrived; their latency "
-        "includes the wait until this response"
+        "how many of these requests were sent before the response that throttled the client "
+        "arrived; their latency includes the wait until that response"
     )),
 )  # fmt: skip
 SLOWEST_COLUMNS: Final = (
@@ -92,10 +94,10 @@ SLOWEST_COLUMNS: Final = (
     Column("rank", pa.int32(),
            "the rank of the request; 1 is the slowest request of its row in `latency`"),
     Column("latency_us", pa.int64(),
-           "how long the request took, in microseconds, without ``throttled_us``"),
-    Column("connection", pa.string(), "its connection"),
-    Column("frame_index", pa.int64(), "the frame_index of this response"),
-    Column("time", MOMENT, "when this response was captured"),
+           "how long the request took, in microseconds, excluding ``throttled_us``"),
+    Column("connection", pa.string(), "the connection of the request"),
+    Column("frame_index", pa.int64(), "the frame_index of the response"),
+    Column("time", MOMENT, "when the response was captured"),
     Column("throttled_us", pa.int64(),
            "how long the request waited because the broker had throttled the client; 0 if the "
            "client was not throttled"),
@@ -462,11 +464,11 @@ ANSWER: Final = Answer(
         "The time from a request's last byte to its response's last byte, as seen where the "
         "capture was made. Fetches that waited for records, as the client requested, are counted "
         "in separate rows. If a request waited because its client was throttled, the latency "
-        "excludes this time."
+        "excludes this wait."
     ),
     advice="Compare brokers for the same API and client. To examine the slowest response, look "
-    "up its connection and frame in the table of frames.",
-    row="an API, broker and client",
+    "up its connection and frame in the frames table.",
+    row="a combination of an API, a broker and a client",
     columns=COLUMNS,
     order=("waited", "-p99_us", "-max_us", "api_name", "broker", "client_id", "address"),
     ask=latency,

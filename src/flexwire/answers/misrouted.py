@@ -29,7 +29,7 @@ COLUMNS: Final = (
     Column("broker", pa.string(), "the address and port of the broker that the client reached",
            heading="Broker reached", is_about=True),
     Column("cluster_id", pa.string(), "the id of the cluster that the client wanted to reach",
-           "if the client sends no cluster id, for example in versions of ApiVersions before 5",
+           "if the client sends no cluster id, for example in ApiVersions before version 5",
            heading="Intended cluster"),
     Column("node_id", pa.int32(), "the id of the broker that the client wanted to reach",
            "if the client sends no broker id", heading="Intended broker"),
@@ -81,13 +81,13 @@ ANSWER: Final = Answer(
     meaning="Connections that a broker of Kafka 4.4 or later refused with REBOOTSTRAP_REQUIRED, "
     "because the client wanted to reach another broker or cluster (KIP-1242).",
     advice=(
-        "Find out which machine the address in the row leads to. DNS, a load balancer or a service "
-        "mesh may send the client to another machine, or the address may now belong to another "
-        "cluster. Correct the address in DNS, the load balancer or the service mesh, or correct "
-        "advertised.listeners on the broker that the client wanted to reach."
+        "Find out which machine the broker's address in the row leads to. DNS, a load balancer or "
+        "a service mesh may send the client to another machine, or the address may now belong to "
+        "another cluster. Correct the address in DNS, the load balancer or the service mesh, or "
+        "correct advertised.listeners on the broker that the client wanted to reach."
     ),
-    row="a client id at a host, with the broker that the client reached, and the broker that the "
-    "client wanted to reach",
+    row="a combination of a client id at a host, the broker that the client reached, and the "
+    "broker that the client wanted to reach",
     columns=COLUMNS,
     order=("-connections", *_BY),
     ask=misrouted,

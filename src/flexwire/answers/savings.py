@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 _LONG, _DOUBLE, _STRING = pa.int64(), pa.float64(), pa.string()
-_UNWRITTEN = "if the table has no row for the same batch size without compression"
+_UNWRITTEN = "if the table contains no row for the same batch size without compression"
 
 COLUMNS = (
     Column("topic", _STRING, "the topic", heading="Topic", is_about=True),
@@ -41,23 +41,24 @@ COLUMNS = (
     Column("batch_size", _LONG,
            "the maximum total size of the records in one batch, in bytes before compression. A "
            "producer's batch.size is ``producer_batch_size``",
-           heading="Records in a batch", kind="bytes", is_about=True),
+           heading="Record bytes per batch", kind="bytes", is_about=True),
     Column("bytes", _LONG,
-           "the bytes of the topic's batches as they are in the log, without control batches",
-           heading="Now"),
+           "the size of the topic's batches in the log, in bytes, without control batches",
+           heading="Size now"),
     Column("estimated_bytes", _LONG, (
-        "the bytes that these batches would take if all of them compressed as well as the sample"
+        "the size that these batches would have, in bytes, if all of them compressed as well as "
+        "the sample"
     ),
-           heading="Then"),
+           heading="Estimated size"),
     Column("saved_bytes", _LONG,
-           "how many bytes the combination saves; negative if the batches would take more bytes",
+           "how many bytes the combination saves; negative if the batches would become larger",
            heading="Saved"),
-    Column("saved_share", _DOUBLE, "the saved bytes as a share of ``bytes``", heading="Saved"),
-    Column("sampled_bytes", _LONG, "the bytes of the sample in the log"),
-    Column("sampled_share", _DOUBLE, "the sampled bytes as a share of ``bytes``", heading="Sample"),
-    Column("sampled_records", _LONG, "the records in the sample"),
+    Column("saved_share", _DOUBLE, "``saved_bytes`` as a share of ``bytes``", heading="Saved"),
+    Column("sampled_bytes", _LONG, "the size of the sample in the log, in bytes"),
+    Column("sampled_share", _DOUBLE, "``sampled_bytes`` as a share of ``bytes``", heading="Sample"),
+    Column("sampled_records", _LONG, "the number of records in the sample"),
     Column("written_bytes", _LONG,
-           "the size of the sample in bytes when it is rewritten with this combination"),
+           "the size of the sample when it is rewritten with this combination, in bytes"),
     Column("producer_batch_size", _LONG,
            "the batch.size with which a Java producer collects about ``batch_size`` bytes of "
            "records in a batch; the producer compares batch.size with the estimated size of the "
@@ -65,11 +66,11 @@ COLUMNS = (
            "compression", _UNWRITTEN,
            heading="batch.size", kind="setting"),
     Column("advice", _STRING, "the advice for the producers of the topic",
-           "in all rows except the row with rank 1",
+           "in all rows except those with rank 1",
            heading="What to do"),
     Column("total_saved_bytes", _LONG,
-           "the bytes that would be saved in total if each topic used its best combination; the "
-           "value is the same in each row", heading="All topics"),
+           "the number of bytes that would be saved in total if each topic used its best "
+           "combination; the value is the same in every row", heading="All topics"),
 )  # fmt: skip
 # A Java producer adds this number to its estimate of the size of a compressed batch
 # (MemoryRecordsBuilder).
@@ -166,8 +167,8 @@ ANSWER = Answer(
     place=190,
     question="What would another codec or batch size save?",
     meaning=(
-        "Each row describes a topic and a combination of codec and batch size. flexwire compressed "
-        "a sample of the topic with this combination and measured the result. The best "
+        "Each row describes a topic and a combination of codec, level and batch size. flexwire "
+        "rewrote a sample of the topic with this combination and measured the result. The best "
         "combination of each topic comes first, and its row contains the advice. Internal topics "
         "are left out."
     ),
@@ -177,7 +178,7 @@ ANSWER = Answer(
         "batches fill up. Watch the CPU load of the producers, because flexwire did not measure "
         "the time that a codec takes."
     ),
-    row="a topic and a combination of codec and batch size",
+    row="a topic and a combination of codec, level and batch size",
     columns=COLUMNS,
     order=("rank", "-saved_bytes", "topic"),
     shown=(

@@ -63,7 +63,7 @@ _OF_REQUEST: Final = "struct<group_id: string, member_id: string>"
 COLUMNS: Final = (
     Column("group_id", pa.string(), "the share group", heading="Share group", is_about=True),
     Column("member_id", pa.string(), "the member", heading="Member"),
-    Column("client_id", pa.string(), "its client id", "if the client sent no client id",
+    Column("client_id", pa.string(), "the member's client id", "if the client sent no client id",
            heading="Client id", is_about=True),
     Column("topic", pa.string(), "the topic", "if only the id of the topic is known",
            heading="Topic", is_about=True),
@@ -88,8 +88,8 @@ COLUMNS: Final = (
     Column("rejected", pa.int64(),
            "how many offsets the member rejected; these are not delivered again",
            heading="Rejected"),
-    Column("renewed", pa.int64(), "how often the member asked for more time for an offset"),
-    Column("gaps", pa.int64(), "how many offsets the member reported as offsets without a record"),
+    Column("renewed", pa.int64(), "how often the member requested more time for an offset"),
+    Column("gaps", pa.int64(), "how many offsets the member reported as having no record"),
     Column("first_time", MOMENT, "when the member first acquired or acknowledged an offset"),
     Column("last_time", MOMENT, "when the member last acquired or acknowledged an offset"),
 )  # fmt: skip
@@ -274,7 +274,7 @@ ANSWER: Final = Answer(
         "members take longer than group.share.record.lock.duration.ms to acknowledge records. "
         "Kafka does not deliver rejected records again."
     ),
-    row="a topic and a member of a share group",
+    row="a combination of a share-group member and a topic",
     columns=COLUMNS,
     order=("-redelivered", "-acquired", *_MEMBER, "topic", "topic_id"),
     ask=share_deliveries,

@@ -27,13 +27,13 @@ COLUMNS = (
     Column("topic", pa.string(), "the topic",
            "if the cluster's metadata does not contain the name of the topic",
            heading="Topic", is_about=True),
-    Column("topic_id", pa.string(), "its id"),
+    Column("topic_id", pa.string(), "the topic's id"),
     Column("partition", pa.int32(), "the partition", heading="Partition", kind="id", is_about=True),
     Column("start_offset", pa.int64(),
            "the start offset: all records before this offset have been processed; -1 if the group "
            "has read no record yet",
            "if the value is unknown", heading="Start"),
-    Column("end_offset", pa.int64(), "if the start offset is unknown", "if the log was not read",
+    Column("end_offset", pa.int64(), "the end of the partition's log", "if the log was not read",
            heading="End"),
     Column("lag", pa.int64(),
            "the number of offsets from the start offset to the high watermark (or to the end if "
@@ -48,8 +48,8 @@ COLUMNS = (
            "the highest number of deliveries of any batch at or after the start offset",
            "if there are no batches",
            heading="Most deliveries"),
-    Column("batches", pa.int64(), "the batches at or after the start offset; all records of a "
-           "batch have the same state",
+    Column("batches", pa.int64(), "the number of batches at or after the start offset; all "
+           "records of a batch have the same state",
            "if the value is unknown", heading="Batches"),
     Column("snapshot_time", _TIME, "when the last snapshot was written",
            "if no record contains this time", heading="Snapshot"),
@@ -106,7 +106,7 @@ ANSWER = Answer(
     ),
     advice="Examine batches that were delivered many times. If no member can process a record, "
     "Kafka gives up on the record after group.share.delivery.count.limit deliveries.",
-    row="a share group and partition",
+    row="a combination of a share group and a partition",
     columns=COLUMNS,
     order=("is_known", "-lag", "-deliveries", "group", "topic", "topic_id", "partition"),
     ask=share_state,

@@ -79,20 +79,21 @@ _SUMS: Final = pa.schema(
 )
 
 COLUMNS: tuple[Column, ...] = (
-    Column("api_name", pa.string(), 'the API: "Fetch"'),
-    Column("message", pa.string(), 'the name of the request or response: "FetchResponse"',
+    Column("api_name", pa.string(), 'the API, such as "Fetch"'),
+    Column("message", pa.string(), 'the name of the request or response, such as "FetchResponse"',
            heading="Message", is_about=True),
     Column("version", pa.int32(), "the version of the message", heading="Version", is_about=True),
     Column("messages", pa.int64(), "how many messages were decoded", heading="Messages"),
     Column("measured", pa.int64(),
            "the number of measured messages; on long connections only one in 32 messages is "
            "measured, and messages with withheld credentials never are"),
-    Column("sent_bytes", pa.int64(), "the bytes of all messages as sent, with header and length",
+    Column("sent_bytes", pa.int64(), "the total size of all messages as sent, in "
+           "bytes, including header and length field",
            heading="As sent"),
     *(
-        Column(f"{name}_bytes", pa.int64(), f"the bytes that the messages would take {meaning}; "
-               "estimated from the measured messages; a message that the encoding cannot "
-               "represent counts with its size as sent",
+        Column(f"{name}_bytes", pa.int64(), f"the size in bytes that the messages would have if "
+               f"encoded {meaning}; estimated from the measured messages; a message that the "
+               "encoding cannot represent counts with its size as sent",
                "if no message was measured", heading=_HEADINGS[name])
         for name, meaning in _ENCODINGS.items()
     ),
@@ -256,21 +257,19 @@ ANSWER = Answer(
     question="What would other encodings save?",
     meaning="The size of each message and version as sent, and in every encoding of KIP-482 and "
     "KIP-636. A message that KIP-636 changes also becomes flexible. The gain from KIP-636 alone is "
-    "therefore the difference between the KIP-636 and KIP-482 columns. The bytes of messages that "
-    "were not measured are estimated, within the margin of error.",
+    "therefore the difference between the KIP-636 and KIP-482 columns. The sizes of messages "
+    "that were not measured are estimated, within the margin of error.",
     advice=(
-        "Begin with the rows that have the most bytes. If a message takes far fewer bytes with "
-        "KIP-482 than as sent, a "
-        "client that uses a flexible version saves the difference. 'flexwire schema cost' shows "
-        "which fields "
-        "cause the difference."
+        "Begin with the rows whose messages have the largest total size. If a message takes far "
+        "fewer bytes with KIP-482 than as sent, a client that uses a flexible version saves the "
+        "difference. 'flexwire schema cost' shows which fields cause the difference."
     ),
-    row="a message and version",
+    row="a combination of a message and a version",
     columns=COLUMNS,
     order=("-sent_bytes", "message", "version"),
     ask=sizes,
     picture=AnswerPicture(
-        "Bytes of the messages in this table, in each encoding",
+        "Size of the messages in this table, in each encoding",
         "sent_bytes",
         across=tuple(f"{name}_bytes" for name in _ENCODINGS),
     ),

@@ -42,17 +42,18 @@ COLUMNS = (
            "batches or damage"),
     Column("segments", _LONG, "the number of log segments of these partitions"),
     Column("bytes", _LONG,
-           "the bytes of these log segments, for one replica of each partition and without "
-           "indexes. On disk, each replica takes up this many bytes, plus its indexes",
+           "the size of these log segments in bytes, for one replica of each partition and without "
+           "indexes. On disk, each replica takes up this much space, plus its indexes",
            heading="Bytes"),
-    Column("batches", _LONG, "the record batches of the topic, without control batches",
+    Column("batches", _LONG, "the number of record batches in the topic, without control "
+           "batches",
            heading="Batches"),
-    Column("records", _LONG, "the records of the topic, without control records",
+    Column("records", _LONG, "the number of records in the topic, without control records",
            heading="Records"),
     Column("codecs", pa.list_(_STRING), "the compression types of these batches", heading="Codecs"),
-    Column("batch_bytes", _LONG, "the bytes of these batches as they are in the log", _NO_BATCH),
-    Column("uncompressed_bytes", _LONG, "the bytes of these batches without compression", _NO_BATCH,
-           heading="Uncompressed"),
+    Column("batch_bytes", _LONG, "the size of these batches in the log, in bytes", _NO_BATCH),
+    Column("uncompressed_bytes", _LONG, "the uncompressed size of these batches in bytes",
+           _NO_BATCH, heading="Uncompressed"),
     Column("compression_ratio", _DOUBLE,
            "how many times larger these batches are without compression",
            _NO_BATCH),
@@ -74,40 +75,41 @@ COLUMNS = (
            "same accuracy",
            f"for fewer than {least_of(99)} records, because this value would equal the maximum",
            heading="Record, p99"),
-    Column("tombstones", _LONG, "records with a key and a null value",
+    Column("tombstones", _LONG, "the number of records with a key and a null value",
            heading="Tombstones"),
     Column("keyed_records", _LONG,
-           "records with a key, except those of transactions that were aborted or had not ended"),
+           "the number of records with a key, except those in transactions that were aborted or "
+           "had not ended"),
     Column("superseded_records", _LONG,
-           "records that are superseded by a later record with the same key in the same partition; "
-           "compaction would eventually remove these records", _IN_PARTS),
-    Column("superseded_bytes", _LONG, "the bytes of these records without compression", _IN_PARTS),
+           "the number of records that are superseded by a later record with the same key in the "
+           "same partition; compaction would eventually remove these records", _IN_PARTS),
+    Column("superseded_bytes", _LONG, "the uncompressed size of these records in bytes", _IN_PARTS),
     Column("superseded_share", _DOUBLE, "these records as a share of all records",
            f"{_NO_RECORD}, or {_IN_PARTS}", heading="Superseded"),
     Column("transactional_share", _DOUBLE,
-           "records in transactions as a share of all records, including those of aborted "
-           "transactions",
+           "records in transactions, including aborted transactions, as a share of all records",
            _NO_RECORD, heading="In transactions"),
-    Column("control_batches", _LONG, "control batches, which end transactions"),
+    Column("control_batches", _LONG, "the number of control batches, which end transactions"),
     Column("oldest_time", MOMENT, "the earliest timestamp of a record",
            "if no record has a timestamp",
            heading="Oldest"),
     Column("newest_time", MOMENT, "the latest timestamp of a record",
            "if no record has a timestamp",
            heading="Newest"),
-    Column("damaged", _LONG, "runs of bytes that are not a batch, or that cannot be read",
+    Column("damaged", _LONG, "the number of runs of bytes that are not a batch, or that cannot be "
+           "read",
            heading="Damaged"),
-    Column("damaged_bytes", _LONG, "the bytes of these runs"),
+    Column("damaged_bytes", _LONG, "the total size of these runs in bytes"),
     Column("keyless_records", _LONG,
-           "records without a key: compaction would remove them, and brokers refuse new records "
-           "without a key in compacted topics", heading="Without a key"),
+           "the number of records without a key; compaction would remove them, and brokers refuse "
+           "new records without a key in compacted topics", heading="Without a key"),
     Column("aborted_records", _LONG,
-           "records of aborted transactions. Compaction would remove these records, and they "
-           "supersede no earlier record", _OLDER, heading="Aborted"),
-    Column("aborted_bytes", _LONG, "the bytes of these records without compression", _OLDER),
+           "the number of records in aborted transactions. Compaction would remove these records, "
+           "and they supersede no earlier record", _OLDER, heading="Aborted"),
+    Column("aborted_bytes", _LONG, "the uncompressed size of these records in bytes", _OLDER),
     Column("unsettled_records", _LONG,
-           "records of transactions that had not ended at the end of the log, or whose end is "
-           "unknown. Compaction stops at an open transaction", _OLDER),
+           "the number of records in transactions that had not ended at the end of the log, or "
+           "whose outcome is unknown. Compaction stops at an open transaction", _OLDER),
 )  # fmt: skip
 
 
@@ -232,9 +234,9 @@ def _of_transactions(
 ANSWER = Answer(
     name="storage",
     place=180,
-    question="What is in the log segments of topics?",
+    question="What do the log segments of each topic contain?",
     meaning=(
-        "One row for each topic, sorted by the bytes of its log segments. These sizes cover one "
+        "One row for each topic, sorted by the size of its log segments. These sizes cover one "
         "replica of each partition, without indexes. A record is superseded if a later record has "
         "the same key."
     ),
@@ -267,6 +269,6 @@ ANSWER = Answer(
         "damaged",
     ),
     ask=storage,
-    picture=AnswerPicture("Bytes of log segments, by topic", "bytes"),
+    picture=AnswerPicture("Size of log segments, by topic", "bytes"),
     of_logs=True,
 )

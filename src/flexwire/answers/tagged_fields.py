@@ -54,11 +54,13 @@ _SUMS: Final = pa.schema(
 )
 
 COLUMNS: tuple[Column, ...] = (
-    Column("message", pa.string(), 'the message: "FetchRequest"', heading="Message", is_about=True),
+    Column("message", pa.string(), 'the message, such as "FetchRequest"',
+           heading="Message", is_about=True),
     Column("is_header", pa.bool_(), "whether the field is in the header of the message",
            heading="In the header"),
     Column("path", pa.string(),
-           'the structure that contains the field: "topics[]"; "" for the message or header itself',
+           'the structure that contains the field, such as "topics[]"; "" for the message '
+           'or header itself',
            heading="In"),
     Column("tag", pa.int64(), "the tag", heading="Tag", kind="id", is_about=True),
     Column("name", pa.string(), "the field's name", "if the catalog does not know the tag",
@@ -71,20 +73,21 @@ COLUMNS: tuple[Column, ...] = (
            "the version of this software", "if the software is unknown",
            heading="Version"),
     Column("clients", pa.int64(),
-           "the number of client ids that use this software and sent or received the field"),
+           "the number of client ids with this software that sent or received the field"),
     Column("messages", pa.int64(), "the number of messages with the field", heading="Messages"),
     Column("message_share", pa.float64(),
-           "these messages as a share of all messages of this kind and software",
+           "these messages as a share of all messages of this kind on connections with this "
+           "software",
            heading="Share of messages"),
     Column("times", pa.int64(),
-           "the number of times that the field occurs: once for each structure"),
-    Column("bytes", pa.int64(), "the bytes of its values",
+           "the number of times that the field occurs, counted once for each structure"),
+    Column("bytes", pa.int64(), "the total size of its values, in bytes",
            "if the field is known and decoded, or if its value is withheld",
            heading="Bytes"),
     Column("byte_share", pa.float64(),
-           "these bytes as a share of all bytes of the messages with the field",
+           "``bytes`` as a share of ``message_bytes``",
            "if ``bytes`` is null", heading="Share of bytes"),
-    Column("message_bytes", pa.int64(), "the total bytes of the messages with the field"),
+    Column("message_bytes", pa.int64(), "the total size of the messages with the field, in bytes"),
     Column("versions", pa.list_(pa.int32()), "the versions of these messages, in ascending order"),
 )  # fmt: skip
 
@@ -227,7 +230,7 @@ ANSWER = Answer(
     "its tag.",
     advice="If a client sends unknown tags, ask the owners of the client what the tags mean. In "
     "a later release of Kafka, the same tag may have another meaning.",
-    row="a tagged field and client software",
+    row="a combination of a tagged field and client software",
     columns=COLUMNS,
     order=(
         "is_known",

@@ -40,7 +40,7 @@ COLUMNS: Final = (
            heading="Client id", is_about=True),
     Column("address", pa.string(), "the client's host", heading="Host"),
     Column("broker", pa.string(), "the address and port of the broker", heading="Broker"),
-    Column("api_name", pa.string(), 'the API of the responses: "Produce"',
+    Column("api_name", pa.string(), 'the API of the responses, such as "Produce"',
            heading="API", is_about=True),
     Column("responses", pa.int64(),
            "the number of responses of this API that the client received from the broker",
@@ -55,11 +55,11 @@ COLUMNS: Final = (
     Column("first_time", MOMENT, "when the first throttling response was captured"),
     Column("last_time", MOMENT, "when the last throttling response was captured"),
     Column("early_requests", pa.int64(),
-           "requests that the client sent on the connection after such a response, but before the "
-           "throttle time was over", "in request logs", heading="Sent early"),
+           "the number of requests that the client sent on the connection after such a response, "
+           "but before the throttle time was over", "in request logs", heading="Sent early"),
     Column("pipelined_requests", pa.int64(),
-           "requests that the client had sent before such a response arrived, and that were "
-           "delayed as well",
+           "the number of requests that the client had sent before such a response arrived, and "
+           "that were delayed as well",
            "in request logs", heading="Pipelined"),
     Column("waited_us", pa.int64(),
            "how long ``early_requests`` and ``pipelined_requests`` waited at the broker because of "
@@ -261,7 +261,7 @@ ANSWER: Final = Answer(
         "If a client sends requests too early, use a newer release of the client library. The "
         "answer cluster_quotas lists the quotas from the log of a controller."
     ),
-    row="a client id at a host, broker and API",
+    row="a combination of a client id at a host, a broker and an API",
     columns=COLUMNS,
     order=("-throttle_us", "-throttled", *_BY),
     ask=throttling,

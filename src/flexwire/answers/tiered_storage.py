@@ -23,19 +23,24 @@ _TIME: Final = pa.timestamp("us", "UTC")
 _COPYING, _COPIED, _DELETING, _ = state_names(SEGMENT)
 COLUMNS = (
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
-    Column("topic_id", pa.string(), "its id"),
+    Column("topic_id", pa.string(), "the topic's id"),
     Column("partitions", pa.int64(), (
-        "partitions that have a segment in tiered storage"
+        "the number of partitions that have a segment in tiered storage"
     ), heading="Partitions"),
-    Column("segments", pa.int64(), "segments whose copy has finished", heading="Segments"),
-    Column("bytes", pa.int64(), "the bytes of these segments", heading="Bytes"),
-    Column("copying", pa.int64(), "segments whose copy had begun but had not finished",
+    Column("segments", pa.int64(), "the number of segments whose copying has finished",
+           heading="Segments"),
+    Column("bytes", pa.int64(), "the total size of these segments in bytes", heading="Bytes"),
+    Column("copying", pa.int64(), "the number of segments whose copying had begun but had not "
+           "finished",
            heading="Copies begun"),
-    Column("copying_bytes", pa.int64(), "the bytes of these segments", heading="Bytes of copies"),
-    Column("deleting", pa.int64(), "segments whose deletion had begun but had not finished",
+    Column("copying_bytes", pa.int64(), "the total size of these segments in bytes",
+           heading="Size of copies begun"),
+    Column("deleting", pa.int64(), "the number of segments whose deletion had begun but had not "
+           "finished",
            heading="Deletions begun"),
     Column("unknown", pa.int64(), (
-        "segments for which the log lacks the first record, but contains a later record"
+        "the number of segments for which the log lacks the first record but contains a later "
+        "record"
     ),
            heading="State not known"),
     Column("oldest_time", _TIME, "the earliest of the segments' latest timestamps",
@@ -78,14 +83,14 @@ ANSWER = Answer(
     meaning="Segments in tiered storage by topic, according to the remote log metadata.",
     advice=(
         "Copies that began but never finished take up space that no metric shows. Compare these "
-        "copies with the objects in the store. If brokers keep many segments that are already "
-        "copied, set local.retention.ms. Before you set local.retention.ms, check that copies "
+        "copies with the objects in the store. If brokers keep many segments that have already "
+        "been copied, set local.retention.ms. Before you set local.retention.ms, check that copies "
         "finish, because afterwards the store has the only copy of these segments."
     ),
     row="a topic",
     columns=COLUMNS,
     order=("-bytes", "-copying", "topic", "topic_id"),
     ask=tiered_storage,
-    picture=AnswerPicture("Bytes in tiered storage, by topic", "bytes"),
+    picture=AnswerPicture("Size of the segments in tiered storage, by topic", "bytes"),
     asks=(InternalTopic.REMOTE_LOG.topic,),
 )

@@ -65,13 +65,13 @@ COLUMNS: Final = (
         "topic_id", pa.string(), "the id of the topic, if its name is unknown",
         "if the name of the topic is known",
     ),
-    Column("client_id", pa.string(), "the client", "if the client sent no client id",
+    Column("client_id", pa.string(), "the client id", "if the client sent no client id",
            heading="Client id", is_about=True),
-    Column("address", pa.string(), "its host", heading="Host"),
+    Column("address", pa.string(), "the client's host", heading="Host"),
     Column(
         "is_follower", pa.bool_(),
-           "whether the client is a broker that follows the leader of the topic; a follower "
-           "fetches every topic for which it holds a replica",
+           "whether the client is a broker that fetches as a follower; a follower fetches every "
+           "topic for which it holds a replica",
     heading="Follower",
 ),
     Column("groups", pa.list_(pa.string()),
@@ -197,7 +197,7 @@ ANSWER: Final = Answer(
     advice="Before you delete a topic, capture or log fetches for at least as long as any reader "
     "may pause, such as a month for a monthly job. A topic without a row may still have "
     "readers.",
-    row="a topic and client",
+    row="a combination of a topic and a client",
     columns=COLUMNS,
     order=("is_follower", "topic", "topic_id", "-requests", "-commits", "client_id", "address"),
     ask=topic_readers,

@@ -124,7 +124,7 @@ def _gaps(logs: InternalLogs) -> list[tuple[str, int, int | None, str]]:
 ANSWER = Answer(
     name="unread_state",
     place=400,
-    question="Which records of internal topics could not be read?",
+    question="Which internal-topic records could not be read?",
     meaning=(
         "Internal-topic records that are missing from the answers about groups, transactions, "
         "tiered storage and the cluster. These records are damaged, or were written by a Kafka "
@@ -132,7 +132,7 @@ ANSWER = Answer(
     ),
     advice="If a log is damaged, use another replica. If flexwire does not know the type or "
     "version of a record, upgrade flexwire.",
-    row="a partition, type and version",
+    row="a combination of a partition, a type and a version",
     columns=COLUMNS,
     order=("-records", "topic", "partition", "type", "version"),
     ask=unread_state,

@@ -40,9 +40,9 @@ COLUMNS = (
     Column("type", pa.string(), "classic, consumer, share or streams",
            "for a group that only commits offsets and has no record of its own", heading="Type"),
     Column("topics", pa.list_(pa.string()),
-           "the topics for which the group has committed offsets, or for which a share group has "
-           "a state", heading="Topics"),
-    Column("partitions", pa.int64(), "the number of partitions of these topics",
+           "the topics for which the group has committed offsets or, if it is a share group, has "
+           "state", heading="Topics"),
+    Column("partitions", pa.int64(), "the number of partitions with such offsets or state",
            heading="Partitions"),
     Column("last_time", _TIME,
            "when the group last committed an offset or changed, by the coordinator's clock",
@@ -127,8 +127,8 @@ ANSWER = Answer(
     place=240,
     question="Which groups seem to be unused?",
     meaning=(
-        "Groups that have no members and were not used in the last day. Groups that have been idle "
-        "for the longest time come first."
+        "Groups that have no members and were not used in the last day. The groups that have been "
+        "idle the longest come first."
     ),
     advice="Ask the owners of groups that have been idle for months. If you delete a group, its "
     "offsets are lost permanently. First save the offsets: 'flexwire answers OUT group_offsets "

@@ -39,18 +39,18 @@ _NOT_READ: Final = "if no log of the topic was read, or if ``--as-of`` specifies
 COLUMNS = (
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
     Column("partitions", pa.int64(),
-           "the partitions of the topic; if the cluster's metadata was not read, the partitions "
-           "whose log was read",
+           "the number of partitions of the topic; if the cluster's metadata was not read, the "
+           "number of partitions whose log was read",
            heading="Partitions"),
     Column("bytes", pa.int64(), "how many bytes of the topic's logs were read",
            _NOT_READ, heading="Bytes"),
     Column("last_record_time", _TIME, "the latest timestamp of the topic's records",
            f"{_NOT_READ}, or if no record has a timestamp", heading="Last record"),
     Column("groups", pa.int64(),
-           "the groups that have committed an offset for the topic; none of these groups has "
-           "members, and none of them has committed an offset recently", heading="Groups"),
+           "the number of groups that have committed an offset for the topic; none of these groups "
+           "has members or has committed an offset recently", heading="Groups"),
     Column("last_commit_time", _TIME, "when one of these groups last committed",
-           "if none of these groups has committed an offset", heading="Last commit"),
+           "if there are no such groups", heading="Last commit"),
     Column("unread_us", pa.int64(),
            "the time from the last commit to the last record of any internal topic, or to the "
            "requested moment, in microseconds",
@@ -63,17 +63,17 @@ COLUMNS = (
            "topic, because a reader that commits no offsets is not seen",
            heading="All groups read"),
     Column("software", pa.string(),
-           "the software that uses a topic with this name, such as Kafka Connect; readers of such "
+           "the software that uses topics with this name, such as Kafka Connect; readers of such "
            "topics commit no offsets",
-           "if the name belongs to no known software", heading="Of"),
+           "if the name belongs to no known software", heading="Software"),
     Column("is_compacted", pa.bool_(),
            "whether the cleanup.policy of the topic includes compact; readers often read such a "
-           "topic as a whole, without commits", "if the metadata of the cluster was not read",
-                                                heading="Compacted"),
+           "topic as a whole, without committing offsets",
+           "if the metadata of the cluster was not read",
+           heading="Compacted"),
     Column("is_apart", pa.bool_(),
            "whether ``software`` or ``is_compacted`` indicates that the topic is read without "
-           "commits; in this case the offsets of groups do not show whether anybody needs the "
-           "topic"),
+           "commits; in this case, committed offsets do not show whether anybody needs the topic"),
 )  # fmt: skip
 
 
@@ -231,6 +231,6 @@ ANSWER = Answer(
     columns=COLUMNS,
     order=("is_apart", "-is_known", "-bytes", "-unread_us", "topic"),
     ask=unused_topics,
-    picture=AnswerPicture("Bytes of topics that no group was seen to read", "bytes"),
+    picture=AnswerPicture("Size of topics that no group was seen to read", "bytes"),
     asks=(_TOPIC.topic,),
 )

@@ -43,24 +43,24 @@ LOG_BATCHES = (
     _FILE,
     Column("position", _LONG, "the position of the batch in the file"),
     Column("size", _LONG,
-           "the size of the batch in the file; for bytes that are not a batch, the number of "
-           "bytes up to the next batch"),
+           "the size of the batch in the file, in bytes; for bytes that are not a batch, the "
+           "number of bytes up to the next batch"),
     _of_batch("magic", "2 for a record batch; 0 or 1 for a message in a message set"),
     _of_batch("compression", '"none", "gzip", "snappy", "lz4" or "zstd"'),
     Column("uncompressed_size", _LONG,
-           "the uncompressed size of the batch, including its header",
+           "the uncompressed size of the batch in bytes, including its header",
            _DAMAGE),
     Column("records", _LONG, "the number of records in the batch", _DAMAGE),
     _of_batch("base_offset", "the base offset; for compressed messages, the last offset"),
     _of_batch("last_offset", "the last offset; compaction may have removed the record at this "
                              "offset"),
     Column("oldest_time", MOMENT, "the earliest timestamp among the records",
-           f"{_DAMAGE}; if no record has a timestamp, or if the timestamp is outside the years "
-           "1 to 9999"),
+           f"{_DAMAGE}; also if no record has a timestamp, or if the timestamp is outside the "
+           "years 1 to 9999"),
     Column("newest_time", MOMENT, "the latest timestamp among the records",
            "under the same conditions as ``oldest_time``"),
     _of_batch("max_timestamp", "the maximum timestamp in the batch's header",
-              f"{_DAMAGE}; if the timestamp is -1 or outside the years 1 to 9999"),
+              f"{_DAMAGE}, or if the timestamp is -1 or outside the years 1 to 9999"),
     Column("timestamp_type", _STRING,
            'the origin of the timestamps: "CreateTime", "LogAppendTime" or "NoTimestampType"',
            _DAMAGE),
@@ -84,15 +84,15 @@ LOG_BATCHES = (
     Column("outcome", _STRING,
            'how the records\' transaction ended: "committed", "aborted", "open" if the log '
            'ends before the transaction does, or "not known" if the evidence is damaged',
-           f"{_DAMAGE}; for records outside transactions; for control batches"),
+           f"{_DAMAGE}; also for records outside transactions and for control batches"),
 )  # fmt: skip
 
 LOG_RECORD_SIZES = (
     _TOPIC,
     _PARTITION,
     Column("size", _LONG,
-           "the uncompressed size of a record, including its length field. Sizes up to 127 are "
-           "exact. Larger sizes are rounded down by at most one part in 64"),
+           "the uncompressed size of a record in bytes, including its length field. Sizes up to 127 "
+           "are exact. Larger sizes are rounded down by at most one part in 64"),
     Column("records", _LONG,
            "the number of records with this size; control records are not counted"),
 )  # fmt: skip
@@ -118,11 +118,11 @@ LOG_REWRITES = (
     Column("sampled_records", _LONG, "the number of records in the sample"),
     Column("compression", _STRING, "the compression type used to rewrite the sample"),
     Column("level", _INT, "the compression level",
-           "if the compression type has no levels; for lz4 at its fastest level, which is "
+           "if the compression type has no levels; also for lz4 at its fastest level, which is "
            "Kafka's default"),
     Column("batch_size", _LONG,
            "the maximum number of record bytes in one batch, before compression; a larger record "
-           "is written in a separate batch. By contrast, a producer's batch.size limits the bytes "
+           "is written in a separate batch. By contrast, a producer's batch.size limits the size "
            "after compression"),
     Column("written_bytes", _LONG, "the total size of the batches written, in bytes"),
     Column("written_batches", _LONG, "the number of batches written"),

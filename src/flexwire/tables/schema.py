@@ -184,7 +184,7 @@ _CONNECTION = _of_frame(
 _DIRECTION = _of_frame("direction", '"request" or "response"')
 _NO_REQUEST = "for a response whose request is not in the capture"
 _NOT_READ = "if no header was read"
-_UNREAD = f"{_NOT_READ}; {_NO_REQUEST}"
+_UNREAD = f"{_NOT_READ}, or {_NO_REQUEST}"
 _OF_RECORD_BYTES = (
     "These tables omit the bytes of record batches, because the table ``records`` contains their "
     "records. In place of these bytes, the tables contain their size as a bigint: "
@@ -231,9 +231,8 @@ FRAMES = (
     _of_frame("client_id", "the client id; for a request without a client id, the last client id "
               "that was sent earlier on its connection (in request logs, the first client id in "
               "the connection's earlier lines); for a response, the client id of its request",
-              f"{_UNREAD}; if the captured part of the connection contains no earlier client id; "
-              f"if the "
-              "bytes cannot be a client id"),
+              f"{_UNREAD}; also if the captured part of the connection contains no earlier client "
+              "id, or if the bytes cannot be a client id"),
     Column("client_software_name", _STRING, "the client software, as named in the connection's "
            "first ApiVersions request that contains the name",
            "if no request contains the name"),
@@ -248,16 +247,17 @@ FRAMES = (
               "version 1; ``error`` explains this", _UNREAD),
     _of_frame("header_unknown_tagged_fields", "the tagged fields in the header, none of which "
               'Kafka knows; if they may be credentials, their bytes are replaced with "withheld"',
-              f"{_UNREAD}; if the header has no tagged fields"),
+              f"{_UNREAD}; also if the header contains no tagged fields"),
     _of_frame("size", "the size of the frame on the wire in bytes, including its four-byte length "
                       "field",
                       "in a request log"),
     _of_frame("latency_us", "the time from the last byte of the request to the last byte of the "
               "response, in microseconds; if part of a frame is missing from the capture, the "
-              "frame's last captured byte counts", f"for a request; {_NO_REQUEST}"),
+              "frame's last captured byte counts", f"for a request, or {_NO_REQUEST}"),
     _of_frame("answered", "whether the capture contains the response to the request",
               "for a response; for a request that expects no response, or whose header was not "
-              "read; if both the response and part of the request are missing from the capture"),
+              "read; also if both the response and part of the request are missing from the "
+              "capture"),
     _of_frame("outcome", "\"decoded\"; \"lenient\": the body violates its spec, but Kafka's Java "
               'code reads it; "failed": the framing, the header or the body cannot be '
               'read; "unpaired": a response without its request; "token": a bare SASL token, which '
@@ -266,9 +266,9 @@ FRAMES = (
               "request"),
     _of_frame("error", 'the reason why the frame is not "decoded"',
               'if the frame is "decoded"; for tokens; for '
-              "frames that are not Kafka; in text request logs"),
-    Column("bytes", pa.binary(), "the bytes of the frame", "if the frame is decoded; if the bytes "
-           "may be credentials and the user did not ask for credentials"),
+              "frames that are not Kafka; and in text request logs"),
+    Column("bytes", pa.binary(), "the bytes of the frame", "if the frame is decoded, or if the "
+           "bytes may be credentials and the user did not ask for credentials"),
     _of_frame("withheld_credentials",
               "the number of fields that were withheld as credentials; 1 if all bytes were "
               "withheld"),
@@ -293,18 +293,21 @@ CONNECTIONS = (
     Column("response_frames", _LONG, "the number of responses, including damaged ones"),
     Column("request_bytes", _LONG, "the number of bytes in the requests", _LOGGED),
     Column("response_bytes", _LONG, "the number of bytes in the responses", _LOGGED),
-    Column("lost_bytes", _LONG, "frame bytes that are missing from the capture", _LOGGED),
+    Column("lost_bytes", _LONG, "the number of frame bytes that are missing from the capture",
+           _LOGGED),
     Column("captured_bytes", _LONG,
-           "all bytes in the connection's segments: bytes in frames, repeated bytes and late bytes",
+           "the number of all bytes in the connection's segments: bytes in frames, repeated bytes "
+           "and late bytes",
            _LOGGED),
-    Column("repeated_bytes", _LONG, "duplicate bytes, which belong to no frame", _LOGGED),
+    Column("repeated_bytes", _LONG, "the number of duplicate bytes, which belong to no frame",
+           _LOGGED),
     Column("late_bytes", _LONG,
-           "bytes that arrived after they had been counted as lost; they belong to no "
-           "frame", _LOGGED),
+           "the number of bytes that arrived after they had been counted as lost; these bytes "
+           "belong to no frame", _LOGGED),
     Column("early_bytes", _LONG,
-           "bytes of frames that began before the first segment in their direction",
+           "the number of frame bytes that precede the first segment in their direction",
            _LOGGED),
-    Column("unreadable_bytes", _LONG, "other bytes of frames with an error", _LOGGED),
+    Column("unreadable_bytes", _LONG, "the number of other bytes in frames with an error", _LOGGED),
     Column("is_kafka", _FLAG, "whether the connection counts as Kafka"),
     Column("reads_as_kafka", _FLAG, "whether some bytes of the connection can be read as Kafka"),
     Column("evidence", _STRING,
@@ -329,8 +332,8 @@ CONNECTIONS = (
     Column(BEGAN_IN, _STRING, "the analysis in which the connection began; a connection that "
            "spans several analyses has a row in each of them, with the counts of that "
            "analysis", "if the connection began in this analysis"),
-    Column("answered_indexes", pa.list_(_LONG), "the ``frame_index`` of each request that is in "
-           "an earlier analysis but whose response is in this one",
+    Column("answered_indexes", pa.list_(_LONG), "the ``frame_index`` of each request in an "
+           "earlier analysis whose response is in this analysis",
            "if there are no such requests"),
 )  # fmt: skip
 
@@ -365,7 +368,7 @@ PACKETS = (
            "were not used for this reason; for a log, the number of lines"),
     Column("sample", pa.binary(), "the bytes of one packet that was not used",
            "in the row for the whole file; for packets that contain no TCP segment or have an "
-           "unsupported link type; in the row that states why the file cannot be read; if "
+           "unsupported link type; in the row that states why the file cannot be read; and if "
            "credentials are withheld"),
 )  # fmt: skip
 
@@ -391,12 +394,13 @@ RECORDS_TABLE = (
     _of_batch("offset", "the offset of the record", _NO_RECORD),
     _of_batch(
         "timestamp", "the timestamp of the record",
-        f"{_NO_RECORD}; if the record has no timestamp, or a timestamp outside the years 1 to 9999",
+        f"{_NO_RECORD}; also if the record has no timestamp, or a timestamp outside the years 1 "
+        "to 9999",
     ),
     _of_batch("timestamp_type",
               'the origin of the timestamp: "CreateTime", "LogAppendTime" or "NoTimestampType"'),
-    _of_batch("key", "the key of the record", f"{_NO_RECORD}; if the key is null"),
-    _of_batch("value", "the value of the record", f"{_NO_RECORD}; if the value is null"),
+    _of_batch("key", "the key of the record", f"{_NO_RECORD}; also if the key is null"),
+    _of_batch("value", "the value of the record", f"{_NO_RECORD}; also if the value is null"),
     _of_batch("headers", "the record headers, in order", _NO_RECORD),
     _of_batch("magic", "2 for a record batch; 0 or 1 for a message in a message set"),
     _of_batch("compression", '"none", "gzip", "snappy", "lz4" or "zstd"'),
@@ -420,7 +424,7 @@ RECORDS_TABLE = (
            "the reason why there is no record: the batch is damaged, cut off or withheld",
            "for a record, or for a batch without records"),
     Column("bytes", pa.binary(), "the bytes of the batch to which ``error`` refers",
-           "for a record; for a batch without records; if the bytes are withheld"),
+           "for a record, for a batch without records, or if the bytes are withheld"),
 )  # fmt: skip
 
 MESSAGES = (
@@ -446,8 +450,8 @@ MESSAGES = (
            "size"),
     _of_frame("error", "the reason why the body violates its spec",
               "if the body conforms to its spec"),
-    Column("bytes", pa.binary(), "the bytes of the frame", "if ``error`` is null; if the bytes may "
-           "be credentials and the user did not ask for credentials"),
+    Column("bytes", pa.binary(), "the bytes of the frame", "if ``error`` is null, or if the bytes "
+           "may be credentials and the user did not ask for credentials"),
 )  # fmt: skip
 """The columns that precede ``body``, the message itself, in all message tables."""
 
@@ -455,7 +459,7 @@ MESSAGES = (
 AUDIT = (
     Column("release", _STRING, "the release to which the finding applies"),
     Column("verdict", _STRING, "the verdict on the client: see [audit.md](audit.md)"),
-    Column("evidence", _STRING, "the rule that led to the verdict"),
+    Column("evidence", _STRING, "the name of the rule that led to the verdict"),
     Column("reason", _STRING, "the reason for the verdict, as a sentence with figures"),
     Column("role", _STRING, '"client", "broker" or "controller"'),
     Column("client_id", _STRING, "the client id", "if the client id is unknown"),
@@ -479,9 +483,9 @@ AUDIT = (
     Column("offered", _STRING, "the versions that the broker in the capture offered",
            "if the capture does not show which versions the broker offered"),
     Column("last_accepting_release", _STRING, "the last release that accepts the version",
-           f"if no such release exists; {_WHOLE}"),
+           f"if no such release exists, or {_WHOLE}"),
     Column("first_refusing_release", _STRING, "the first release that does not accept the version",
-           f"if no such release exists; {_WHOLE}"),
+           f"if no such release exists, or {_WHOLE}"),
     Column("groups", _TEXTS, "the first groups in the client's requests"),
     Column("group_count", _LONG, "the number of groups in the client's requests"),
     Column("topics", _TEXTS, "the first topics in the client's requests"),
@@ -546,7 +550,7 @@ GROWN_TABLES = (
     Table(
         "topic_names",
         "This table exists only if the tables grow. It contains one row for each topic id whose "
-        "name an analysis learned from Metadata responses and no earlier analysis knew.",
+        "name an analysis learned from Metadata responses, if no earlier analysis knew the name.",
         TOPIC_NAMES,
         ("topic_id",),
     ),

@@ -227,7 +227,7 @@ def _configurations(seen: ClusterSeen, release: str, kind: ConfiguredKind) -> It
         is_any_gone = True
         of_them = f"{users.count:,} {kind if users.count == 1 else kind + 's'}"
         have = "has" if users.count == 1 else "have"
-        reason = f"{of_them} {have} this configuration set, but {since.first} does not have it"
+        reason = f"{of_them} {have} this configuration set, but {since.first} does not support it"
         verdict: AuditVerdict = "will do nothing"
         evidence, source = "configuration gone", "KIP-724" if kind == "topic" else ""
         if kind == "topic" and blocks_changes(release):

@@ -147,4 +147,4 @@ def _what_lacks(use: Use, release: str) -> tuple[str, str]:
         return reason, "no version in common"
     if read_versions(use.api_key, release):
         return f"Kafka {release} offers this API only with {_UNSTABLE}=true", "API missing"
-    return f"Kafka {release} does not have this API", "API missing"
+    return f"Kafka {release} does not support this API", "API missing"

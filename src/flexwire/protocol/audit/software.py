@@ -116,9 +116,9 @@ ABSENT = tuple(
 
 @dataclass(frozen=True, slots=True)
 class SoftwareFact:
-    """A fact about a client on a release.
+    """A fact about how a client works with a Kafka release.
 
-    If not ``certain``, only users of a mechanism are affected.
+    If ``certain`` is false, only users of a mechanism are affected.
     """
 
     verdict: AuditVerdict
@@ -130,7 +130,7 @@ class SoftwareFact:
 
 
 def facts_about(party: Party, conduct: Conduct, release: str) -> list[SoftwareFact]:
-    """Return the known facts about a client's software on a release.
+    """Return the known facts about how a client's software works with a Kafka release.
 
     There are no such facts about brokers.
     """

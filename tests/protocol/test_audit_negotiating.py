@@ -174,7 +174,9 @@ def test_the_remedy_of_a_version_that_is_too_new_does_not_send_the_client_furthe
 def test_the_reason_says_what_is_missing_and_the_remedy_what_to_do() -> None:
     party = client("apache-kafka-java")
     (found,) = judge(party, Conduct("client", (use("ConsumerGroupHeartbeat", 1),)), "3.4")
-    assert found.reason.startswith("Kafka 3.4.1 does not support this API, and a consumer with group")
+    assert found.reason.startswith(
+        "Kafka 3.4.1 does not support this API, and a consumer with group"
+    )
     assert (
         found.remedy
         == "set group.protocol=classic, or use the client only with Kafka 3.7.2 or newer"

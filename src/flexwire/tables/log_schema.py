@@ -91,8 +91,8 @@ LOG_RECORD_SIZES = (
     _TOPIC,
     _PARTITION,
     Column("size", _LONG,
-           "the uncompressed size of a record in bytes, including its length field. Sizes up to 127 "
-           "are exact. Larger sizes are rounded down by at most one part in 64"),
+           "the uncompressed size of a record in bytes, including its length field. Sizes up to "
+           "127 are exact. Larger sizes are rounded down by at most one part in 64"),
     Column("records", _LONG,
            "the number of records with this size; control records are not counted"),
 )  # fmt: skip

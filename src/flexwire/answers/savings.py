@@ -72,7 +72,7 @@ COLUMNS = (
            "the number of bytes that would be saved in total if each topic used its best "
            "combination; the value is the same in every row", heading="All topics"),
 )  # fmt: skip
-# A Java producer adds this number to its estimate of the size of a compressed batch
+# A Java producer multiplies its estimate of the size of a compressed batch by this number
 # (MemoryRecordsBuilder).
 _CAUTION = 1.05
 _WAY = ("compression", "level", "batch_size")
@@ -80,7 +80,7 @@ _WAY = ("compression", "level", "batch_size")
 
 @returns(COLUMNS)
 def savings(tables: AnalysisTables) -> DataFrame | None:
-    """Return each topic with each combination of codec and batch size, and sampled and total bytes.
+    """Return the sizes of each topic with each combination of codec, level and batch size.
 
     The sample consists of a few runs of successive batches, spread evenly over the topic's
     segments. Only the largest topics are sampled. The CPU time of a codec is not measured. Nor does

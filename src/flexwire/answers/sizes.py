@@ -117,11 +117,11 @@ COLUMNS: tuple[Column, ...] = (
 def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
     """Return each message and version with its size as sent and its size in each other encoding.
 
-    The numbers of messages and clients, and the bytes as sent, are exact. For a measured message,
+    The numbers of messages and clients, and the sizes as sent, are exact. For a measured message,
     the size in another encoding is the exact number of bytes that flexwire would write. The sample
     contains the first 256 frames of each connection, and one in 32 of the other frames, in blocks
     spread over the whole connection. If ``whole`` is true, all frames are measured. To estimate a
-    size, the bytes as sent are multiplied by the size ratio of the measured messages.
+    size, the size as sent is multiplied by the size ratio of the measured messages.
     ``margin_bytes`` assumes that measured messages are independent. The margin is too small if
     neighboring messages are similar. Some messages are not included: messages that could not be
     decoded or that violated their spec, messages from which credentials are withheld, and all

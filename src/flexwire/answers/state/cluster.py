@@ -65,13 +65,12 @@ CHANGE_COLUMNS: Final = (
         "the offset of the last record that changed this row",
         "if the row has not changed since the snapshot on which the state is based",
     ),
-    Column("changed_time", TIME, "that record's timestamp", "as changed_offset", heading="Changed"),
     Column(
         "is_committed",
         pa.bool_(),
         "whether that record is committed, which means that a majority of the quorum has stored "
         "the record",
-        "if the files do not show this, and committed_to was not given",
+        "if the files do not show this and ``committed_to`` was not given",
     ),
 )
 """The last columns of most views."""
@@ -376,13 +375,13 @@ COLUMNS: Final = (
     Column(
         "broker",
         pa.int32(),
-        "the broker that received the last ids",
+        "the broker that received the last block of ids",
         "if no record contains the broker's id",
     ),
     Column(
         "broker_epoch",
         pa.int64(),
-        "the epoch of this broker when it received the last ids",
+        "the epoch of this broker when it received that block",
         "if ``broker`` is null",
     ),
     *CHANGE_COLUMNS,

@@ -69,7 +69,7 @@ COLUMNS: Final = (
         "leader",
         pa.int32(),
         "the broker that leads the partition",
-        "if no broker does",
+        "if the partition has no leader",
         heading="Leader",
         kind="id",
     ),
@@ -86,11 +86,11 @@ COLUMNS: Final = (
         "the brokers to which the partition is assigned, with the preferred leader first",
         heading="Replicas",
     ),
-    Column("isr", _INTS, "the brokers that have all records of the partition", heading="ISR"),
+    Column("isr", _INTS, "the brokers that hold all records of the partition", heading="ISR"),
     Column(
         "elr",
         _INTS,
-        "the brokers outside the ISR that may lead without loss of records (KIP-966)",
+        "the brokers outside the ISR that may become leader without loss of records (KIP-966)",
         heading="ELR",
     ),
     Column(

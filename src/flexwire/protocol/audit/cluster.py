@@ -122,7 +122,7 @@ def _is_zookeepers(api_key: int) -> bool:
 
 
 def judge_cluster(seen: ClusterSeen, release: str) -> list[ClusterGate]:
-    """Return each gate's finding about a cluster on a release, the most serious first.
+    """Return each gate's finding about a cluster for a release, the most serious first.
 
     The result is empty for releases before 4.0, which have no gates.
     """

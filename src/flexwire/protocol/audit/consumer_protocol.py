@@ -66,7 +66,7 @@ class RefusedSettings:
     sources: tuple[str, ...]
 
     def names(self, member: GroupMember) -> Iterator[str]:
-        """Yield the names of a member's settings, to the extent that JoinGroup shows them."""
+        """Yield the names of these settings that a member has set, as far as JoinGroup shows them."""
         offered = member.assignors
         if offered and offered not in self.lists and offered[0] not in self.first:
             yield self.assignors
@@ -128,7 +128,7 @@ REFUSALS: Final = {
 
 
 class UnseenCondition(NamedTuple):
-    """A reason, not visible in the traffic, why a group does not move.
+    """A condition under which a group does not move, and which traffic does not show.
 
     ``error`` is the code with which a broker then refuses a member, or None if the client does not
     start.
@@ -165,9 +165,9 @@ class GroupMember:
 class GroupTraits:
     """The facts about a group in traffic or in a coordinator's log.
 
-    ``members`` lists equal members once. ``has_user_data`` is true if an assignment contained user
-    data, and None if no assignment could be read. ``is_unreadable`` is true if an assignment of
-    consumers could not be read. ``uses_it`` is true if a member used the consumer protocol, and
+    ``members`` lists equal members only once. ``has_user_data`` is true if an assignment contained
+    user data, and None if no assignment could be read. ``is_unreadable`` is true if an assignment
+    of consumers could not be read. ``uses_it`` is true if a member used the consumer protocol, and
     ``refusals`` contains the error codes with which a broker refused members that requested this
     protocol.
     """

@@ -75,14 +75,14 @@ COLUMNS: Final = (
             "the largest distance from one of the client's commits to the end of the partition"
         ),
         "if no such fetch was captured before any of these commits",
-    heading="Largest",
+    heading="Largest lag",
 ),
     Column("is_transactional", pa.bool_(),
            "whether these commits are part of transactions; a producer sends such commits on "
            "behalf of the group"),
     Column("pending", pa.int64(),
            "the number of commits in transactions whose end was not captured; it is unknown "
-           "whether these commits count", heading="Pending"),
+           "whether these commits count", heading="Pending commits"),
     Column("pending_offset", pa.int64(), "the highest offset in these commits",
            "if there are no such commits"),
     Column("aborted", pa.int64(), "the number of commits in aborted transactions; "

@@ -55,7 +55,8 @@ COLUMNS = (
            heading="Saved"),
     Column("saved_share", _DOUBLE, "``saved_bytes`` as a share of ``bytes``", heading="Saved"),
     Column("sampled_bytes", _LONG, "the size of the sample in the log, in bytes"),
-    Column("sampled_share", _DOUBLE, "``sampled_bytes`` as a share of ``bytes``", heading="Sample"),
+    Column("sampled_share", _DOUBLE, "``sampled_bytes`` as a share of ``bytes``",
+           heading="Sampled"),
     Column("sampled_records", _LONG, "the number of records in the sample"),
     Column("written_bytes", _LONG,
            "the size of the sample when it is rewritten with this combination, in bytes"),
@@ -70,7 +71,7 @@ COLUMNS = (
            heading="What to do"),
     Column("total_saved_bytes", _LONG,
            "the number of bytes that would be saved in total if each topic used its best "
-           "combination; the value is the same in every row", heading="All topics"),
+           "combination; the value is the same in every row", heading="Saved in all topics"),
 )  # fmt: skip
 # A Java producer multiplies its estimate of the size of a compressed batch by this number
 # (MemoryRecordsBuilder).

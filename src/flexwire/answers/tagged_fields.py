@@ -61,7 +61,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("path", pa.string(),
            'the structure that contains the field, such as "topics[]"; "" for the message '
            'or header itself',
-           heading="In"),
+           heading="In structure"),
     Column("tag", pa.int64(), "the tag", heading="Tag", kind="id", is_about=True),
     Column("name", pa.string(), "the field's name", "if the catalog does not know the tag",
            heading="Field", is_about=True),

@@ -42,7 +42,7 @@ COLUMNS = (
         "the number of segments for which the log lacks the first record but contains a later "
         "record"
     ),
-           heading="State not known"),
+           heading="State unknown"),
     Column("oldest_time", _TIME, "the earliest of the segments' latest timestamps",
            "if no segment has a timestamp", heading="Oldest"),
     Column("newest_time", _TIME, "the latest timestamp of any segment", "if ``oldest_time`` is "

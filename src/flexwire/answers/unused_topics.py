@@ -61,7 +61,7 @@ COLUMNS = (
            "missed a group that reads the topic. The value true does not prove that nobody reads "
            "the "
            "topic, because a reader that commits no offsets is not seen",
-           heading="All groups read"),
+           heading="All group logs read"),
     Column("software", pa.string(),
            "the software that uses topics with this name, such as Kafka Connect; readers of such "
            "topics commit no offsets",

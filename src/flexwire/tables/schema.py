@@ -332,8 +332,8 @@ CONNECTIONS = (
     Column(BEGAN_IN, _STRING, "the analysis in which the connection began; a connection that "
            "spans several analyses has a row in each of them, with the counts of that "
            "analysis", "if the connection began in this analysis"),
-    Column("answered_indexes", pa.list_(_LONG), "the ``frame_index`` of each request in an "
-           "earlier analysis whose response is in this analysis",
+    Column("answered_indexes", pa.list_(_LONG), "the ``frame_index`` of each request that is in "
+           "an earlier analysis but whose response is in this analysis",
            "if there are no such requests"),
 )  # fmt: skip
 

@@ -66,7 +66,7 @@ class RefusedSettings:
     sources: tuple[str, ...]
 
     def names(self, member: GroupMember) -> Iterator[str]:
-        """Yield the names of these settings that a member has set, as far as JoinGroup shows them."""
+        """Yield the names of these settings that a member set, as far as JoinGroup shows them."""
         offered = member.assignors
         if offered and offered not in self.lists and offered[0] not in self.first:
             yield self.assignors

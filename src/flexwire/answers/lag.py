@@ -66,8 +66,8 @@ COLUMNS: Final = (
     heading="High watermark",
 ),
     Column(
-        "lag", pa.int64(), "how far the last commit was behind the end of the partition, in "
-                           "offsets",
+        "lag", pa.int64(), "how many offsets the last commit was behind the end of the "
+                           "partition",
            "if ``high_watermark`` is null"
     , heading="Lag"),
     Column(
@@ -91,7 +91,8 @@ COLUMNS: Final = (
            "the last stable offset, from the same response as the end offset of the partition; a "
            "read_committed client does not receive records beyond this offset",
            f"{_NO_END}, or if this fetch also requested uncommitted records"),
-    Column("stable_lag", pa.int64(), "how far the last commit was behind the last stable offset",
+    Column("stable_lag", pa.int64(),
+           "how many offsets the last commit was behind the last stable offset",
            "if ``last_stable_offset`` is null", heading="Lag to stable offset"),
     Column("reads_committed", pa.bool_(),
            "whether the client's last fetch requested only committed records; for commits in "

@@ -39,8 +39,8 @@ COLUMNS = (
            "if the codec has no levels; also for lz4 at its fastest level, which is Kafka's "
            "default", heading="Level", is_about=True),
     Column("batch_size", _LONG,
-           "the maximum total size of the records in one batch, in bytes before compression. A "
-           "producer's batch.size is ``producer_batch_size``",
+           "the maximum total size of the records in one batch before compression, in bytes. The "
+           "corresponding batch.size of a producer is ``producer_batch_size``",
            heading="Record bytes per batch", kind="bytes", is_about=True),
     Column("bytes", _LONG,
            "the size of the topic's batches in the log, in bytes, without control batches",

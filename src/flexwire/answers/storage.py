@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _LONG, _DOUBLE, _STRING = pa.int64(), pa.float64(), pa.string()
 _NO_RECORD = "if no record was read"
 _IN_PARTS = "if the tables have grown and several analyses have read parts of a partition"
-_NO_BATCH = "if no batches were read, or if all of them were control batches"
+_NO_BATCH = "if no batches were read, or if only control batches were read"
 _OF_KEYS = ("keyed_records", "superseded_records", "superseded_bytes")
 _IS_WHOLE = "is_whole"
 _OLDER = "in tables from an analysis that did not measure this value"

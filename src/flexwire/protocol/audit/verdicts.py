@@ -142,8 +142,8 @@ def _nothing(party: Party, conduct: Conduct, release: str) -> UseVerdict:
     span = f"{spread} in {_lasting(seen_us)}"
     lacking = "".join(f"; {fallback}" for fallback in _lacking(party, conduct, release))
     reason = (
-        f"the client used {apis} only in versions that Kafka {release} reads, or it negotiates "
-        "versions"
+        f"the client used {apis}, and it either negotiates versions or sent only versions that "
+        f"Kafka {release} reads"
     )
     return UseVerdict("nothing seen against it", "versions", f"{reason}{lacking}; {span}")
 

@@ -211,7 +211,7 @@ def test_a_log_that_became_shorter_is_read_again_and_told(tmp_path: Path, follow
     log.write_bytes(numbered(1, 9))
     grow(source)
     assert sum(row.requests for row in source.table) == 4
-    assert source.notes == [f"{log}: the file became shorter, and is read again from its beginning"]
+    assert source.notes == [f"{log}: the file became shorter, so it is read again from the start"]
 
 
 def test_parts_of_a_line_in_envelopes_are_joined_as_they_come(

@@ -147,7 +147,7 @@ def test_what_is_gone_before_it_was_read_is_an_error_unless_it_may_be(tmp_path: 
     assert lenient.latest({A: 5}) == {A: 30}
     assert read(lenient, {A: 5}, {A: 30}) == {A: list(range(10, 30))}
     with pytest.raises(
-        CaptureError, match="ends before offset 30, but records up to 31 existed before"
+        CaptureError, match="ends before offset 30, but records up to 31 existed earlier"
     ):
         strict.latest({A: 31})
     assert lenient.latest({A: 31}) == {A: 31}

@@ -248,7 +248,7 @@ def test_frames_begin_where_a_request_does_when_the_capture_starts_late() -> Non
     ]
     (skipped,) = [one for one in frames if one.error]
     assert (skipped.size, skipped.payload) == (30, b"\xff" * 30)
-    assert "the capture begins within the connection" in str(skipped.error)
+    assert "the capture starts in the middle of the connection" in str(skipped.error)
 
 
 def test_bytes_from_before_the_first_segment_are_told() -> None:

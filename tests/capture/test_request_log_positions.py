@@ -137,7 +137,8 @@ def test_a_line_without_its_end_is_left_for_the_next_time(tmp_path: Path) -> Non
     reader = Reader(tmp_path)
     (note,) = reader.read().notes
     assert (
-        note == f"The last line of {path} has no line end yet, so the next analysis will read it."
+        note
+        == f"The last line of {path} has no line ending yet, so the next analysis will read it."
     )
     log(path, [one, two], three)
     reader.read()

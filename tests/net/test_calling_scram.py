@@ -236,5 +236,7 @@ def test_a_login_has_a_mechanism_that_is_known() -> None:
         ClientConfigError, match="PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, got 'GSSAPI'"
     ):
         Login("GSSAPI", "a", "b")
-    with pytest.raises(ClientConfigError, match="needs a SCRAM mechanism, got PLAIN"):
+    with pytest.raises(
+        ClientConfigError, match="expected a SCRAM mechanism for a delegation token, got PLAIN"
+    ):
         Login("PLAIN", "a", "b", is_token=True)

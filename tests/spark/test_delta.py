@@ -402,7 +402,7 @@ def test_formats_do_not_mix(out: OutputDirectory, tmp_path: Path) -> None:
     other = OutputDirectory(str(tmp_path / "other"))
     other.write("tables/_flexwire.json", b"{}")
     other.write(f"tables/{SUCCESS}", b"{}")
-    with pytest.raises(FlexwireError, match="holds an analysis in the format parquet"):
+    with pytest.raises(FlexwireError, match="holds an analysis in the parquet format"):
         analyze(other, "one")
     theirs = OutputDirectory(str(tmp_path / "theirs"))
     theirs.write("tables/mine.txt", b"1")
@@ -543,5 +543,5 @@ def test_an_analysis_that_is_appended_is_the_same_as_one_in_parquet(
         FlexwireError, match="format: expected 'parquet', 'delta' or 'iceberg', got"
     ):
         run(captures, out, format="orc")
-    with pytest.raises(FlexwireError, match="append: expected the format delta or iceberg"):
+    with pytest.raises(FlexwireError, match="append: expected the delta or iceberg format"):
         run(captures, out, append=True)

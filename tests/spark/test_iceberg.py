@@ -684,9 +684,9 @@ def test_no_catalog_of_a_caller_holds_a_secret(out: OutputDirectory) -> None:
     for wrong in ("lake", "lake.kafka.more", "la ke.kafka", "lake.", 7):
         with pytest.raises(ArgumentError, match="iceberg_catalog"):
             to_format("iceberg", append=False, catalog=wrong)
-    with pytest.raises(ArgumentError, match="iceberg_catalog: expected the format iceberg"):
+    with pytest.raises(ArgumentError, match="iceberg_catalog: expected the iceberg format"):
         to_format("delta", append=False, catalog="lake.kafka")
-    with pytest.raises(ArgumentError, match="register: expected the format parquet or delta"):
+    with pytest.raises(ArgumentError, match="register: expected the parquet or delta format"):
         to_format("iceberg", append=False, register="spark_catalog.kafka")
     for data in (b"", b"[]", b"{}", b'{"format": 2, "catalog": null, "properties": {}}',
                  b'{"format": 1, "catalog": "a.b", "properties": {"token": "t"}}'):  # fmt: skip

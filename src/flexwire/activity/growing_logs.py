@@ -191,7 +191,7 @@ class GrowingRequestLogs:
     ) -> Iterator[LoggedRequest | RefusedRequest]:
         size = os.fstat(file.fileno()).st_size
         if size < log.end:
-            self._note(f"{log.path}: the file became shorter, and is read again from its beginning")
+            self._note(f"{log.path}: the file became shorter, so it is read again from the start")
             log.end = log.searched = 0
         stop = size if is_last else _last_line_end(file, max(log.end, log.searched), size)
         log.searched = size

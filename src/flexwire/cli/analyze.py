@@ -85,8 +85,8 @@ def _properties(
     type=click.Choice(_TABLES),
     default=PARQUET,
     show_default=True,
-    help="The format of the tables: Parquet tables, which the next analysis replaces, or Delta or "
-    "Iceberg tables, to which --append adds rows.",
+    help="The table format: parquet, whose tables the next analysis replaces, or delta or iceberg, "
+    "to whose tables --append adds rows.",
 )
 @click.option(
     "--format",
@@ -166,7 +166,7 @@ def _properties(
     "times.",
 )
 @click.option(
-    "--show-credentials", is_flag=True, help=("Do not withhold SASL tokens and other credentials.")
+    "--show-credentials", is_flag=True, help=("Do not withhold SASL tokens or other credentials.")
 )
 @click.option(
     "--record-bytes",
@@ -191,7 +191,7 @@ def _properties(
     callback=_moment,
     help=(
         "For logs of internal topics: show groups, transactions and the cluster as they were at "
-        "this moment. The default is the end of the logs. MOMENT is a time (2026-11-22T10:00Z), "
+        "MOMENT. The default is the end of the logs. MOMENT is a time (2026-11-22T10:00Z), "
         "or, for an internal topic, TOPIC-PARTITION=OFFSET. The second form can be given multiple "
         "times."
     ),
@@ -201,7 +201,7 @@ def _properties(
     "keys",
     metavar="FILE",
     multiple=True,
-    help='A key log with the secrets of the TLS connections in the captures; or "embedded" if the '
+    help='A key log with the secrets of the TLS connections in the captures, or "embedded" if the '
     "pcapng files contain the secrets. Can be given multiple times.",
 )
 @batch_mib_option
@@ -246,11 +246,12 @@ def analyze(
 ) -> None:
     """Decode captures and logs on Spark, and write tables and a report.
 
-    PATHS are captures (pcap or pcapng, optionally gzipped), brokers' log segments, and brokers'
-    request logs (kafka-request.log*, optionally gzipped or in the JSON of container logs). A path
-    can also be a directory of such files (a broker's log.dirs, or one partition's directory), a
-    pattern, or - for standard input. PATHS are local or in an object store (s3://bucket/captures/
-    or 'gs://bucket/*.pcapng'). docs/request-logs.md lists the data missing from request logs.
+    PATHS are captures (pcap or pcapng, optionally gzipped), broker log segments, and broker request
+    logs (kafka-request.log*: plain, gzipped, or wrapped in the JSON of a container log). A path can
+    also be a directory of such files (a broker's log.dirs, or one partition's directory), a
+    pattern, or - for standard input. PATHS can be local or in an object store
+    (s3://bucket/captures/ or 'gs://bucket/*.pcapng'). docs/request-logs.md lists the data missing
+    from request logs.
 
     OUT contains tables/, facts.json and report.html. tables/ contains every connection, frame,
     message, record, and log batch, stored as Parquet. report.html works offline. The report,
@@ -268,7 +269,8 @@ def analyze(
     readable only by you. In an object store, OUT/current.json contains the output's current path.
 
     With --append, each analysis adds its rows to the Delta or Iceberg tables in OUT, exactly once.
-    OUT/ledger lists all analyses. The report in OUT/runs covers only this analysis's input.
+    OUT/ledger lists all analyses. Each analysis has its own report in OUT/runs, which covers only
+    that analysis's input.
     """
     tables, output = _formats(tables, output, others["releases"], append=append)
     others["iceberg_catalog"] = _catalog(tables, others)
@@ -377,10 +379,7 @@ def _print_summary(analysis: Analysis, out: str) -> None:
         print(_beyond_bounds(totals.batches_beyond_bounds))
     if totals.skipped_packets:
         skipped = plural(totals.skipped_packets, "packet")
-        print(
-            f"{skipped} skipped, because they are not TCP or cannot be read; the packets table "
-            "lists the reasons"
-        )
+        print(f"{skipped} skipped: not TCP, or not readable; the packets table lists the reasons")
     if analysis.facts.unreadable_files:
         print_line(_left_out(analysis.facts))
     _print_notes(analysis)
@@ -468,7 +467,8 @@ def _print_places(analysis: Analysis, out: str) -> None:
     if not (analysis.facts.answers or analysis.facts.unanswered):
         # The path is OUT, not the directory of this run. The directory of a run contains no Delta
         # tables, and in an object store it is removed later.
-        print_line(f"Chargeback, latency, errors and more: flexwire answers {OutputDirectory(out)}")
+        command = f"flexwire answers {OutputDirectory(out)}"
+        print_line(f"For chargeback, latency, errors and more, run: {command}")
 
 
 def _left_out(facts: Facts) -> str:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     default=20,
     show_default=True,
-    help="The number of rows of each answer to print in text output.",
+    help="How many rows of each answer to print in text output.",
 )
 @click.option(
     "--reset-plan",
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     "--since",
     metavar="TIME",
     help=(
-        "Cover only traffic captured at this time or later, such as 2026-11-22T10:00Z. A time "
+        "Cover only traffic captured at or after this time, such as 2026-11-22T10:00Z. A time "
         "without a zone is UTC. For Delta and Iceberg tables, files of earlier days are not read. "
         "This option does not affect answers about logs."
     ),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     multiple=True,
     required=True,
-    help='A key log in SSLKEYLOGFILE format; or "embedded" if the pcapng files contain the '
+    help='A key log in SSLKEYLOGFILE format, or "embedded" if the pcapng files contain the '
     "secrets. Can be given multiple times.",
 )
 @click.option(

@@ -72,7 +72,7 @@ class ConformanceFormat(StrEnum):
     help="Also send requests that change something. These requests use only a topic, groups and a "
     "transactional id that the run itself creates under new names. The topic and the groups are "
     "removed afterwards, even if the run is interrupted. If the cluster has never had a group or a "
-    "transaction, these requests make the cluster create its internal topics.",
+    "transaction, these requests cause the cluster to create its internal topics.",
 )
 @click.option(
     "--disposable",

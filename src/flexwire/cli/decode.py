@@ -91,7 +91,7 @@ def decode(
     """Decode one MESSAGE, or a whole frame, and print its JSON form.
 
     Without --frame, DATA is the message alone, without a request or response header. With --frame,
-    DATA is header and body together, and the output includes records and error code names.
+    DATA is the header and body together, and the output includes records and error code names.
 
     DATA is hex, a hex dump, base64, the path of a file, or - for standard input.
 

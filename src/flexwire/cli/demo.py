@@ -30,9 +30,9 @@ def demo(*, out: Path, memory: str, output: Format) -> None:
     """Capture and analyze the traffic of a small cluster on this machine.
 
     Real clients send requests to three simulated brokers through the tap. Small programs act as old
-    clients, and send requests to an old broker. Then flexwire analyzes the captures, with an audit
-    for Kafka 4.0.0 and the newest 4.0 release. OUT gets capture/, tables/, facts.json, audit.csv,
-    audit.json and report.html.
+    clients and send requests to an old broker. Then flexwire analyzes the captures, with an audit
+    for Kafka 4.0.0 and the newest 4.0 release. The command writes capture/, tables/, facts.json,
+    audit.csv, audit.json and report.html to OUT.
     """
     from flexwire.cli.analyze import print_audit
     from flexwire.extras import needed_by

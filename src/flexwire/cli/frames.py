@@ -132,7 +132,7 @@ _OPTIONS = (
     click.option(
         "--api",
         metavar="API",
-        help="Treat the frame as a response of this API (a name such as Metadata, or an api key), "
+        help="Treat the frame as a response for this API (a name such as Metadata, or an api key), "
         "in the version given by --version.",
     ),
     click.option(

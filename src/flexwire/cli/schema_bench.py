@@ -66,7 +66,7 @@ def schema_bench(
 
     OLD and NEW are each a file, a directory, a jar (kafka-clients contains the specs of its
     release), REV:PATH (a path in a git revision), release:NAME (a release in the bundled catalog),
-    or - for standard input. Exits with 100 if something breaks.
+    or - for standard input. Exits with 100 if the change breaks something.
     """
     from flexwire.specs.bench import compare_specs, formats
 

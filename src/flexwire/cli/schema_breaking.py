@@ -48,7 +48,7 @@ def schema_breaking(
     or - for standard input. NEW can also be OLDREV..NEWREV:PATH, which stands for both NEW and OLD.
     The categories are WIRE, JSON and SUPPORT. If a request in OLD has latestVersionUnstable, the
     command counts the changes to its highest version but does not report them. Exits with 100 if
-    something breaks.
+    the change breaks something.
     """
     from flexwire.schema.editions import read_editions
     from flexwire.specs.breaking.report import compare

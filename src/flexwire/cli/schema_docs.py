@@ -69,7 +69,8 @@ or one message without an API. For each message, the page lists:
     type=click.Choice(["html", "markdown"]),
     default="html",
     show_default=True,
-    help="A website that works offline, or the reference of the bundled messages as Markdown.",
+    help="The output format: a website that works offline, or, for the bundled messages, a "
+    "reference in Markdown.",
 )
 @read_mode_option
 @click.option(

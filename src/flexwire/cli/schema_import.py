@@ -67,7 +67,7 @@ def schema_import(
     from standard input.
 
     A release whose name is not that of a final release, such as 4.5.0-SNAPSHOT, 4.5.0-rc1 or
-    4.5.0-preview, is a preview. All commands read the messages of a preview, but the audit ignores
+    4.5.0-preview, is a preview. All commands can read a preview's messages, but the audit ignores
     previews.
     """
     import flexwire.schema

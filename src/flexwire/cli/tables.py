@@ -29,10 +29,11 @@ dry_run_option = click.option(
 def compact(*, out: str, dry_run: bool, output: Format) -> None:
     """Merge the small files of the tables in OUT.
 
-    OUT is an output of analyze --tables delta. In each table, the files of one day become one file,
-    or several files of 128 MiB. The last day is merged once it has at least eight files, and an
-    earlier day once it has at least two. The rows do not change. `vacuum` removes the old files
-    later. Iceberg tables are compacted by an engine such as Spark; the command prints how.
+    OUT is an output of analyze --tables delta. In each table, the files of one day are merged into
+    one file, or into several files of 128 MiB. The last day is merged once it has at least eight
+    files, and an earlier day once it has at least two. The rows do not change. `vacuum` removes the
+    old files later. Iceberg tables are compacted by an engine such as Spark; the command prints
+    how.
 
     Each line of the output describes the files that are merged next. If the command is killed, no
     row is lost or repeated; run the command again.
@@ -65,12 +66,12 @@ def retain(*, out: str, days: int, dry_run: bool, output: Format) -> None:
     """Remove the rows of old days from the tables in OUT.
 
     OUT is an output of analyze --tables delta or iceberg. Tables that are not divided by day
-    (packets, audit and the tables of logs) do not change. If a connection had traffic in the kept
-    days, the 'connections' table also keeps its row. Captures that were added earlier still count
-    as known, so no later analysis adds them again. Reports are kept.
+    (packets, audit and the tables of logs) do not change. If a connection had traffic on any of the
+    kept days, its row in the 'connections' table is also kept. Captures that were added earlier
+    still count as known, so no later analysis adds them again. Reports are kept.
 
-    The command first prints everything that it removes. The files remain until you run 'flexwire
-    tables vacuum', which deletes files that no table has used for a week.
+    The command first prints everything that it will remove. The files remain until you run
+    'flexwire tables vacuum', which deletes files that no table has used for a week.
     """
     from datetime import UTC, datetime, timedelta
 
@@ -98,12 +99,12 @@ def undo(*, out: str, analysis: str, dry_run: bool, output: Format) -> None:
     """Remove the last analysis from the tables in OUT.
 
     OUT is an output of analyze --tables delta or iceberg. ANALYSIS is the name of the last analysis
-    in OUT, which is also the name of its report's directory in OUT/runs. The command refuses any
-    other analysis. The next analysis continues from the analysis before the removed one, and can
-    add the same captures and logs again.
+    in OUT, which is also the name of its report's directory in OUT/runs. The command refuses to
+    remove any other analysis. The next analysis continues from the analysis before the removed one,
+    and can add the same captures and logs again.
 
-    The command first prints everything that it removes. The next analysis deletes the files and the
-    report.
+    The command first prints everything that it will remove. The next analysis then deletes the
+    files and the report.
     """
     from flexwire.spark.delta import staging
     from flexwire.storage.output_directory import OutputDirectory
@@ -139,8 +140,8 @@ def vacuum(*, out: str, hours: int, dry_run: bool, output: Format) -> None:
     OUT is an output of analyze --tables delta or iceberg. A file is unused if it was merged into
     another file, if `retain` or a new analysis removed it, or if a killed process left it behind.
     The command also deletes daily sums that newer sums have replaced, and the sums of days that are
-    no longer in the tables. The command first prints everything that it removes. Afterwards, old
-    versions of the tables can no longer be read. For Iceberg, the snapshots expire.
+    no longer in the tables. The command first prints everything that it will remove. Afterwards,
+    old versions of the tables can no longer be read. For Iceberg, the snapshots expire.
     """
     from flexwire.spark.delta.grown import old_sums
     from flexwire.spark.delta.staging import upkeep_lock

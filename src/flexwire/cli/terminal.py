@@ -243,7 +243,7 @@ _OPTIONS = (
         expose_value=False,
         is_eager=True,
         callback=_be_quiet,
-        help="Print no progress bar and no notes on standard error, only errors.",
+        help="On standard error, print only errors: no progress bar and no notes.",
     ),
     click.option(
         "-v",

@@ -56,8 +56,8 @@ _SECONDS = click.FloatRange(min=0, min_open=True, max=3600)
     default=20,
     show_default=True,
     help=(
-        "The maximum number of times that the codec is started. flexwire restarts the codec after "
-        "a crash or a timeout."
+        "The maximum number of times to start the codec. flexwire restarts the codec after a crash "
+        "or a timeout."
     ),
 )
 @click.option("--every-version", is_flag=True, help="Print a row for each version of a message.")

@@ -180,7 +180,7 @@ class Login:
                 "user name and password: expected text that UTF-8 can encode"
             ) from None
         if self.is_token and self.mechanism == PLAIN:
-            raise ClientConfigError("a delegation token needs a SCRAM mechanism, got PLAIN")
+            raise ClientConfigError("expected a SCRAM mechanism for a delegation token, got PLAIN")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,11 @@ _GUIDE: Final = "the protocol guide of Apache Kafka"
 _MEASURED: Final = "measured on Apache Kafka 3.9.2 and 4.4.0"
 
 ANSWERED: Final = ConformanceRule(
-    "ANSWERED", "A broker answers every request in a version that it offers.", "KIP-35"
+    "ANSWERED", "A broker answers every request whose version it offers.", "KIP-35"
 )
 FRAME: Final = ConformanceRule(
     "FRAME",
-    "A response is a frame: a length of four bytes, followed by that many bytes.",
+    "A response is a frame: a four-byte length, followed by as many bytes as the length states.",
     _GUIDE,
 )
 CORRELATION_ID: Final = ConformanceRule(

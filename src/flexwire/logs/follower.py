@@ -130,7 +130,7 @@ def _refuse_loss(partition: Partition, log: Replica | None, low: int | None, end
     if low is not None and low < first:
         raise _loss(f"{log} begins with offset {first}, but the next offset to read is {low}")
     if last < end:
-        raise _loss(f"{log} ends before offset {last}, but records up to {end} existed before")
+        raise _loss(f"{log} ends before offset {last}, but records up to {end} existed earlier")
 
 
 def _loss(reason: str) -> CaptureError:

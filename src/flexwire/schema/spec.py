@@ -113,7 +113,7 @@ class FieldType:
         if is_array and not name:
             raise ValueError("the array has no element type; write, for instance, '[]int32'")
         if name.startswith("[]"):
-            raise ValueError("arrays of arrays are not possible; use an array of structures")
+            raise ValueError("arrays of arrays are not supported; use an array of structures")
         if name not in PRIMITIVES and not name[:1].isupper():
             raise ValueError(f"unknown type {name!r}")
         return cls(name, is_array)

@@ -244,7 +244,7 @@ class Tap:
             raise TapError(f"cannot rehearse {plan.release}: {error}") from error
         missing = missing_apis(plan.release, offered)
         _LOG.info(
-            "rehearsing %s: clients see only versions that %s supports too. The finalized "
+            "rehearsing %s: clients see only versions that %s also supports. The finalized "
             "features do not change. Not rehearsed: %s",
             plan.release,
             upstream,

@@ -309,7 +309,7 @@ class Framer:
         self._why: str | None = None
         self._last_length = -1
         if not synchronized:
-            self._why = "the capture begins within the connection"
+            self._why = "the capture starts in the middle of the connection"
 
     def feed(self, pieces: list[StreamPiece]) -> list[FramedBytes]:
         """Add the next pieces of the stream. Return the frames that these pieces complete."""

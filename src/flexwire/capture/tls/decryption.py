@@ -44,7 +44,7 @@ _CLOSE_NOTIFY: Final = b"\x00"
 NO_SECRET: Final = "the key logs contain no secret for the connection"  # noqa: S105 - this is a reason
 NOT_WHOLE: Final = "the handshake is incomplete in the capture"
 NOTHING: Final = (
-    "the connection ended within the handshake, or the key logs contain another connection's secret"
+    "the connection ended during the handshake, or the key logs contain another connection's secret"
 )
 RENEGOTIATED: Final = (
     "the connection was renegotiated (TLS 1.2); data after the renegotiation is not decrypted"
@@ -209,7 +209,7 @@ class TlsConnection:
         if kind == CHANGE_CIPHER and self._version == TLS_1_2:
             self._ciphered.add(end)
         elif kind == ALERT and self._version == TLS_1_2:
-            raise BrokenError("the connection ended within the handshake")
+            raise BrokenError("the connection ended during the handshake")
         elif kind == HANDSHAKE:
             for number, body in self._messages[end].feed(record.fragment):
                 self._take_hello(end, number, body)

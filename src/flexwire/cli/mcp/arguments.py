@@ -104,7 +104,7 @@ class AnswersArguments(AnalysisArguments, kw_only=True, frozen=True, forbid_unkn
     name: Annotated[
         _Name | None,
         Meta(
-            description="The answer whose rows to return. Without a name, all answers are listed."
+            description="The name of the answer to return. Without a name, all answers are listed."
         ),
     ] = None
 
@@ -122,7 +122,9 @@ class FramesArguments(PagedArguments, kw_only=True, frozen=True, forbid_unknown_
     ] = None
     apis: Annotated[
         _Names,
-        Meta(description="Return only requests of these APIs, such as Fetch, and their responses."),
+        Meta(
+            description="Return only requests for these APIs, such as Fetch, and their responses."
+        ),
     ] = ()
     client_ids: Annotated[
         _Names,

@@ -237,8 +237,8 @@ class _Resumption:
             return
         if file.is_enveloped:
             raise CaptureError(
-                "leave out this log, or choose format parquet: its lines are in the envelopes of a "
-                "container log, and tables that grow accept only plain and gzip logs",
+                "leave out this log, or choose the parquet format: the lines are in the envelopes "
+                "of a container log, and growing tables accept only plain and gzipped logs",
                 source=file.source.name,
             )
         look = _look(file, version, self._positions_to_check)
@@ -336,7 +336,7 @@ def _unfinished_note(names: Sequence[str]) -> tuple[str, ...]:
     if not names:
         return ()
     others = f" and of {len(names) - 1:,} more logs" if len(names) > 1 else ""
-    text = f"The last line of {names[0]}{others} has no line end yet"
+    text = f"The last line of {names[0]}{others} has no line ending yet"
     return (f"{text}, so the next analysis will read it.",)
 
 

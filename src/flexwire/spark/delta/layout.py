@@ -266,8 +266,8 @@ def by_day(local: Path, table: str, name: str, rows: int) -> Iterator[tuple[Path
         if len(days) > MOST_DAYS:
             raise AnalysisError(
                 f"one task's part of {table} covers {len(days):,} days, but at most {MOST_DAYS} "
-                "day partitions are possible; if the captured times are right, use the format "
-                "parquet"
+                "day partitions are possible; if the captured times are right, use the parquet "
+                "format"
             )
         remaining = iter(days)
         while day_batch := list(islice(remaining, _OPEN)):
@@ -319,7 +319,7 @@ def _day(number: int, table: str) -> str:
     except OverflowError:
         raise AnalysisError(
             f"{table} has rows with a capture time outside the years 1 to 9999, but day partitions "
-            "need a year in this range; use the format parquet"
+            "need a year in this range; use the parquet format"
         ) from None
 
 

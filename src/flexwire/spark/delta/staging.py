@@ -466,7 +466,7 @@ def _check_ours(out: OutputDirectory) -> None:
         return
     if out.exists(CURRENT) or out.exists(f"{TABLES}/{MARKER}"):
         raise FlexwireError(
-            f"{out} holds an analysis in the format parquet; choose another --out for growing "
+            f"{out} holds an analysis in the parquet format; choose another --out for growing "
             "tables"
         )
     is_begun = next(iter(out.entries(f"{STAGING}/")), None) is not None

@@ -158,8 +158,8 @@ def settle(
             )
     if expected:
         raise AnalysisError(
-            f"{directory}: a task wrote {min(expected)}, but it is not in the output (and "
-            f"{len(expected) - 1} others): the executors do not all see the same output, the "
+            f"{directory}: a task wrote {min(expected)}, but the output does not contain it (files "
+            f"missing in all: {len(expected)}): the executors do not all see the same output, the "
             "listing is outdated, or another process is removing files"
         )
     directory.remove(orphans)

@@ -67,15 +67,15 @@ def to_format(
     if added and named == PARQUET:
         raise refuse(
             "append",
-            "the format delta or iceberg, because an output in the format parquet is replaced",
+            "the delta or iceberg format, because an output in the parquet format is replaced",
             append,
         )
     if catalog is not None and named != ICEBERG:
-        raise refuse("iceberg_catalog", "the format iceberg for a catalog", catalog)
+        raise refuse("iceberg_catalog", "the iceberg format for a catalog", catalog)
     if register is not None and named == ICEBERG:
         raise refuse(
             "register",
-            "the format parquet or delta, because Iceberg tables are already in a catalog",
+            "the parquet or delta format, because Iceberg tables are already in a catalog",
             register,
         )
     database = None if register is None else to_database(register, "register")

@@ -228,8 +228,8 @@ def to_text(meter: CostMeter, question: str, *, width: int, whole: bool) -> str:
         ("fields that change", _fields(rows)),
         (
             (
-                "newly tagged fields: how often they are set, and up to what share of set values "
-                "tagging saves bytes"
+                "newly tagged fields: how often they are set, and the share of set values up to "
+                "which tagging saves bytes"
             ),
             _tagged(rows),
         ),

@@ -457,7 +457,7 @@ def test_a_key_log_is_read_line_by_line_and_never_shown(tmp_path: Path) -> None:
 def test_nothing_is_written_over(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
-    with pytest.raises(FlexwireError, match="expected a new or an empty directory"):
+    with pytest.raises(FlexwireError, match="expected a new or empty directory"):
         open_captures([], tmp_path / "full", KeyLog())
 
 

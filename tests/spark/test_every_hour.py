@@ -74,5 +74,5 @@ def test_each_file_is_added_once(spark: SparkSession, tmp_path: Path) -> None:
     assert {*frames["source"].to_pylist()} <= {str(path) for path in captures.iterdir()}
     notes = [" ".join(notes) for _, _, notes in told]
     assert "already" not in notes[0]
-    assert f"1 file is in {out} already, so only the other files were added" in notes[1]
+    assert f"1 file is already in {out}, so only the other files were added" in notes[1]
     assert f"{len(files) - 1} files are in {out} already" in notes[-1]

@@ -230,10 +230,10 @@ def call(
     flexwire call localhost:9092 DescribeQuorum --to controller --explain
     flexwire call broker:9093 ListGroups --command-config client.properties
 
-    A request needs --yes unless flexwire knows that it only reads. If the answer contains an error
-    code, the command names the error in the answer and on standard error, and exits with 1. It also
-    exits with 1 if the answer deviates from Kafka's protocol. In this case, it prints the part that
-    it could read, and reports on standard error where the answer deviates.
+    A request needs --yes unless flexwire knows that the request only reads. If the answer contains
+    an error code, the command names the error in the answer and on standard error, and exits with
+    1. It also exits with 1 if the answer deviates from Kafka's protocol. In this case, it prints
+    the part that it could read, and reports on standard error where the answer deviates.
     """  # noqa: D301 - click needs a real backspace character
     if sum((message is not None, requests is not None, apis)) != 1:
         raise click.UsageError("give exactly one of MESSAGE, --requests and --apis")

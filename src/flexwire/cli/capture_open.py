@@ -43,8 +43,8 @@ def capture_open(
 
     PATHS can be captures (pcap or pcapng, optionally gzipped), directories of captures, patterns,
     or - for standard input. If the key logs contain the secrets of a TLS connection, the command
-    writes the data as if the client had not used TLS, with the same addresses and times. All other
-    packets are written unchanged.
+    writes the connection's data as if the client had not used TLS, with the same addresses and
+    times. All other packets are written unchanged.
 
     The capture must include the handshake of each connection. flexwire decrypts TLS 1.2 and 1.3
     with AES-GCM and ChaCha20-Poly1305. The command counts the connections that it cannot decrypt,

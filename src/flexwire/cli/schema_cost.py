@@ -105,7 +105,7 @@ def schema_cost(
     another encoding (--encoding, --against-encoding).
 
     CAPTURE is a pcap or pcapng file, a directory of such files, a pattern, or - for standard input.
-    The command counts the messages that it cannot compare, by reason. Exits with 1 if no message
+    The command counts, by reason, the messages that it cannot compare. Exits with 1 if no message
     was compared.
     """
     from flexwire.specs.cost import formats

@@ -37,9 +37,9 @@ def schema_errors(*, text: str, output: Format) -> None:
     the same request may succeed later. The release "2.4" means that 2.4 or an earlier release
     introduced the code.
 
-    TEXT limits the list to one code, or to names that contain TEXT, in upper or lower case. The
-    list then explains each code. If no code matches, the command suggests the nearest code and
-    exits with 1.
+    TEXT limits the list to one code, or to names that contain TEXT, regardless of case. The list
+    then explains each code. If no code matches, the command suggests the nearest code and exits
+    with 1.
     """
     from flexwire.protocol.error_codes import error_codes, nearest_codes
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.option(
     "--preview",
     is_flag=True,
-    help="Mark the sources as not released yet: -preview is added to the name of a final release.",
+    help="Mark the sources as not yet released: -preview is added to the name of a final release.",
 )
 @format_option
 @takes_standard_input(sources=spec_name)

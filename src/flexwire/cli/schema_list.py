@@ -29,7 +29,7 @@ def schema_list(*, name: str, module: str | None, release: str | None, output: F
     Each line contains a message, its versions, its flexible versions, and the releases that contain
     the message.
 
-    NAME limits the list to messages whose name contains NAME, in upper or lower case.
+    NAME limits the list to messages whose name contains NAME, regardless of case.
     """
     from flexwire.schema.catalog import catalog
 

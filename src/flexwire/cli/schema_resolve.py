@@ -57,7 +57,7 @@ def schema_resolve(
 ) -> None:
     """List the fields of MESSAGE at one version, in wire order.
 
-    Each line lists a field's type in that version, whether the type is compact and nullable,
+    Each line shows a field's type in that version, whether the type is compact and nullable,
     whether the field is inline or tagged, and its default. Every flexible structure ends with its
     tagged fields. For a request or response, the first line includes the header version.
     """

@@ -221,7 +221,7 @@ _FIELD_OPTIONS = {
         click.option(
             "--most-failed",
             type=click.IntRange(min=0),
-            help="End the rehearsal as soon as more than this many clients were refused.",
+            help="End the rehearsal as soon as more than this many clients have been refused.",
         ),
     ),
     "faults": (

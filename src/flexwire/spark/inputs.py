@@ -117,7 +117,7 @@ def output_notes(staging: Staging) -> tuple[str, ...]:
     notes = []
     if known := len(staging.known_files):
         are = "1 file is" if known == 1 else f"{known:,} files are"
-        notes.append(f"{are} in {staging.out} already, so only the other files were added")
+        notes.append(f"{are} already in {staging.out}, so only the other files were added")
     if growing := len(staging.growing_files):
         are = "1 file is" if growing == 1 else f"{growing:,} files are"
         notes.append(f"{are} still being written and will be read by the next analysis")

@@ -130,7 +130,7 @@ def _matching(pattern: str, is_wanted: IsWanted) -> Iterator[InputFile]:
     literal = pattern[: first.start()] if first else pattern
     root, _, prefix = literal.rpartition("/")
     if root.endswith("/"):
-        raise StorageError("expected a bucket name without * and ?", url=shown(pattern))
+        raise StorageError("expected a bucket name without * or ?", url=shown(pattern))
     with report_failures(pattern, "match"):
         matches = re.compile(glob_translate(pattern[len(root) + 1 :].rstrip("/"))).match
     for entry in list_store(root, prefix):

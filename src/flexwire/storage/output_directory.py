@@ -37,7 +37,7 @@ def check_name(name: str) -> None:
     """Raise `ArgumentError` for a name that is not relative, or that contains "." or ".."."""
     is_plain = isinstance(name, str) and name and str(PurePosixPath("/", name)) == f"/{name}"
     if not is_plain or ".." in name.split("/"):
-        raise refuse("name", "a relative name without . and ..", name)
+        raise refuse("name", "a relative name without . or ..", name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,8 +146,8 @@ class TapConfig:
         MOST_HELD,
         "--hold-mib",
         "Hold at most this many MiB of unfinished frames, across all connections. Beyond this "
-        "limit, frames still pass, but the capture contains only the beginning of each frame. The "
-        "tap counts these frames.",
+        "limit, frames still pass, but the capture contains only their beginnings. The tap counts "
+        "these frames.",
         least=1,
         unit=MIB,
     )

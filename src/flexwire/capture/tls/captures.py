@@ -151,7 +151,7 @@ def _open_share(
         reason = f"cannot create: {error.strerror or error}"
         raise CaptureError(reason, source=str(directory)) from error
     if not is_empty:
-        raise CaptureError("expected a new or an empty directory", source=str(directory))
+        raise CaptureError("expected a new or empty directory", source=str(directory))
     with _CaptureRewriter(directory, keys, share) as rewriting:
         for packet in read_merged_packets(names, opener, keys.add_block):
             rewriting.take(packet)

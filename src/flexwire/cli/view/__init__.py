@@ -49,8 +49,8 @@ def view(*, capture: Path, skip: int, **parameters: Any) -> None:
     the next pane, 'a' to show all connections again, 'n' or 'p' for the next or previous
     2,000 frames, 'f' to change the filter, and 'q' to quit. Credentials are withheld.
 
-    The command keeps 20,000 frames. The last line shows how many frames follow these. Use --skip to
-    see them.
+    The command keeps at most 20,000 frames. The last line shows how many more frames there are. Use
+    --skip to see those frames.
     """
     from flexwire.cli.options import InputError
     from flexwire.extras import require

@@ -267,7 +267,7 @@ class _TaskJob:
         if size > LARGEST_VALUE:
             raise AnalysisError(
                 f"task {number} returned a value of {size} bytes, but at most {LARGEST_VALUE} can "
-                "go to the driver; write larger values to a file"
+                "be sent to the driver; write larger values to a file"
             )
         return _pickled(
             CommittedTask(number, WrittenFiles(task_output.files), value, not lacks_kernels())

@@ -77,8 +77,8 @@ _PARTS = {
     "--release",
     help=(
         "The Kafka release that wrote the logs. flexwire uses this release's layouts of internal "
-        "topics and control records. 4.0 means the newest 4.0 release. By default, flexwire uses the "
-        "newest layout that fits. Implies --deep."
+        "topics and control records. 4.0 means the newest 4.0 release. By default, flexwire uses "
+        "the newest layout that fits. Implies --deep."
     ),
 )
 @click.option(

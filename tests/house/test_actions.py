@@ -84,7 +84,7 @@ def test_the_action_reviews_what_breaks_too(tmp_path: Path) -> None:
     places = {"RUNNER_TEMP": str(tmp_path), "GITHUB_STEP_SUMMARY": str(summary)}
     done = _run(_script(ACTION, "Review"), tmp_path, SPECS="new", AGAINST="old", **places)
     assert (done.returncode, done.stdout) == (0, "")
-    assert "**The change is breaking, compared with old: 1 finding.**" in summary.read_text()
+    assert "**Compared with old, the change is breaking: 1 finding.**" in summary.read_text()
     done = _run(_script(ACTION, "Review"), tmp_path, SPECS="none", AGAINST="old", **places)
     assert done.returncode == 1
 

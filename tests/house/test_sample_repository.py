@@ -104,7 +104,7 @@ def test_a_change_that_breaks_nothing_passes(checkout: Path) -> None:
     assert codes == dict.fromkeys(STEPS, 0), printed
     assert "::error" not in printed
     assert "PingResponse" in comment
-    assert "The change is breaking" not in comment
+    assert "the change is breaking" not in comment
 
 
 @pytest.mark.long
@@ -113,7 +113,7 @@ def test_a_change_that_breaks_fails_and_the_comment_says_what(checkout: Path) ->
     codes, printed, comment = review(checkout)
     assert codes == {"Lint": 0, "Breaking changes": 100, "Review": 0, "Comment": 0}, printed
     assert re.search(r"::error .*file=specs/PingRequest\.json.*FIELD_TYPE_CHANGED", printed)
-    assert "The change is breaking, compared with origin/main:specs: 2 findings." in comment
+    assert "Compared with origin/main:specs, the change is breaking: 2 findings." in comment
 
 
 def test_the_sample_takes_the_action_of_this_repository() -> None:

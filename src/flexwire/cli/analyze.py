@@ -180,7 +180,7 @@ def _properties(
     "--answers",
     metavar="NAMES",
     help='The answers to compute: "all", "none", or comma-separated names. docs/answers.md lists '
-    "the names. The default is the answers about logs, if the input contains logs.",
+    "the names. By default, flexwire computes the answers about logs, if the input contains logs.",
 )
 @labels_option
 @timezone_option

@@ -93,10 +93,11 @@ def answers(
 ) -> None:
     """Answer questions about the traffic in OUT, the output of an analysis.
 
-    docs/answers.md lists the NAMES. The default is all answers. If the analysis stored an answer,
-    the command prints it. The command uses Spark to compute all other answers from the tables, and
-    does not store them. With --labels, --since or --until, and for Delta and Iceberg tables, the
-    command computes every answer. For Delta and Iceberg tables, the command stores daily sums.
+    docs/answers.md lists the NAMES. Without NAMES, the command prints all answers. If the analysis
+    stored an answer, the command prints the stored answer. The command uses Spark to compute all
+    other answers from the tables, and does not store them. With --labels, --since or --until, and
+    for Delta and Iceberg tables, the command computes every answer. For Delta and Iceberg tables,
+    the command stores daily sums.
     """
     from flexwire.answers.asking.results import ALL
     from flexwire.answers.asking.time_span import TimeSpan

@@ -191,7 +191,7 @@ class _CallOptions:
     type=click.IntRange(min=1),
     default=ANSWER_BYTES // _MIB,
     show_default=True,
-    help="Reject an answer larger than this many MiB.",
+    help="Reject answers larger than this many MiB.",
 )
 @takes_standard_input(
     *("body", "requests", "password_file"),

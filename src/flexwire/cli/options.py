@@ -123,8 +123,8 @@ stable_version_option = click.option(
 release_option = click.option(
     "--release",
     shell_complete=release_names,
-    help="Use the layout of this Kafka release. The default is the newest release that has the "
-    "version.",
+    help="Use the layout of this Kafka release. The default is the newest release that contains "
+    "the version.",
 )
 optional_version_option = click.option(
     "-V",

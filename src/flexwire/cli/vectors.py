@@ -82,9 +82,9 @@ def vectors_check(
     PACKAGE is a directory of vectors. The default is the installed package flexwire-vectors.
 
     A codec must read every valid message and refuse all bytes that Apache Kafka refuses. If Apache
-    Kafka accepts bytes that it would not write, a codec may accept or refuse these bytes. Such a
-    difference is only a remark. Exits with 100 if the codec deviates, or if some cases could not
-    run.
+    Kafka accepts bytes that it would not write, a codec may accept or refuse these bytes. The
+    command reports such a difference only as a remark. Exits with 100 if the codec deviates, or if
+    some cases could not run.
     """
     import shlex
     from fnmatch import fnmatchcase

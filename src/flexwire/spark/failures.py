@@ -148,7 +148,7 @@ def analysis_error(
         return AnalysisError(f"{stage}: {text[ours.end() :]}").under(condition)
     if _DISK_FULL in text:
         return AnalysisError(
-            f"{stage}: a disk is full: the disk of the output, or that of {local_directory()}, "
+            f"{stage}: a disk is full: the output's disk, or the disk of {local_directory()}, "
             f"where Spark keeps its working data (to use another directory, set {LOCAL_DIRS} or "
             f"TMPDIR): {text}"
         ).under(DISK_FULL)

@@ -402,7 +402,7 @@ def _with_throttle(payload: bytes, request: RequestFrame, seconds: float) -> byt
         field.attribute == THROTTLE and field.presence is not Presence.ABSENT
         for field in schema.fields
     ):
-        raise ArgumentError("the response has no throttle time")
+        raise ArgumentError("the response has no field for a throttle time")
     setattr(response.body, THROTTLE, round(seconds * 1000))
     return response.encode()
 
@@ -421,5 +421,5 @@ def _with_tag(payload: bytes, request: RequestFrame, number: int, value: bytes) 
             part.unknown_tagged_fields = {**part.unknown_tagged_fields, number: value}
             added += 1
     if not added:
-        raise ArgumentError(f"the response cannot have tag {number}")
+        raise ArgumentError(f"the response cannot contain tag {number}")
     return response.encode()

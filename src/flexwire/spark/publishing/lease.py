@@ -207,7 +207,7 @@ class Lease:
             return FlexwireError(
                 f"this release of flexwire cannot read the lease {where}, which another release "
                 "may have written; wait until no other run is writing to this output, or choose "
-                "another --out. If the lease is not renewed, runs ignore the lease after "
+                "another --out. If the lease is not renewed, other runs ignore it after "
                 f"{until} (the store's clock)"
             )
         since = content.since or _text(entry.modified)

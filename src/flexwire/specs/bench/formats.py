@@ -42,7 +42,7 @@ def verdicts(comparison: SpecComparison) -> Iterator[tuple[bool, str]]:
     """Yield the answers to a reviewer's first questions, and whether each is bad news."""
     old, count = printable(comparison.old_name), len(comparison.breaking)
     if count:
-        yield True, f"The change is breaking, compared with {old}: {plural(count, 'finding')}."
+        yield True, f"Compared with {old}, the change is breaking: {plural(count, 'finding')}."
     else:
         yield False, f"Compared with {old}, no breaking change was found."
     if comparison.lint is None:

@@ -162,7 +162,7 @@ def test_an_empty_file_is_plaintext(tmp_path: Path) -> None:
         ({"request_timeout_ms": "9" * 5000}, "request.timeout.ms: expected milliseconds"),
         ({"config_providers": "file"}, "config.providers"),
         ({"security_protocol": "SSL", "ssl_truststore_location": "/no/such"}, "No such file"),
-        ({"security_protocol": "SSL", "ssl_keystore_key": "x"}, "go together"),
+        ({"security_protocol": "SSL", "ssl_keystore_key": "x"}, "chain together"),
         (
             {"security_protocol": "SSL", "ssl_truststore_certificates": "x"},
             "ssl.truststore.type: expected PEM, got JKS",

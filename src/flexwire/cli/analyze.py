@@ -269,8 +269,8 @@ def analyze(
     readable only by you. In an object store, OUT/current.json contains the output's current path.
 
     With --append, each analysis adds its rows to the Delta or Iceberg tables in OUT, exactly once.
-    OUT/ledger lists all analyses. Each analysis has its own report in OUT/runs, which covers only
-    that analysis's input.
+    OUT/ledger lists all analyses. The report of each analysis, in OUT/runs, covers only that
+    analysis's input.
     """
     tables, output = _formats(tables, output, others["releases"], append=append)
     others["iceberg_catalog"] = _catalog(tables, others)

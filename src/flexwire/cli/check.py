@@ -49,7 +49,7 @@ _OPTIONS = (
         multiple=True,
         metavar="RULE",
         shell_complete=rule_names,
-        help="Use this rule or category. Can be given multiple times.",
+        help="Run only this rule or category. Can be given multiple times.",
     ),
     click.option(
         "--except",

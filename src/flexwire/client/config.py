@@ -283,7 +283,7 @@ def _keys(settings: dict[str, str]) -> Store | None:
     prefix = "ssl.keystore"
     parts = (settings.get(f"{prefix}.key", ""), settings.get(f"{prefix}.certificate.chain", ""))
     if any(parts) and not all(parts):
-        raise ClientConfigError(f"{prefix}.key and {prefix}.certificate.chain go together")
+        raise ClientConfigError(f"set {prefix}.key and {prefix}.certificate.chain together")
     return _store(settings, prefix, "\n".join(parts).strip())
 
 

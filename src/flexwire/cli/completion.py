@@ -17,7 +17,7 @@ _VARIABLE = "_FLEXWIRE_COMPLETE"
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(*, shell: str) -> None:
-    """Print a script that makes SHELL complete flexwire's commands, messages, releases and rules.
+    """Print a script that lets SHELL complete flexwire's commands, messages, releases and rules.
 
     \b
     eval "$(flexwire completion bash)"       in ~/.bashrc

@@ -25,10 +25,10 @@ _NOT_KEPT = (
 def warmup(*, output: Format) -> None:
     """Store Spark's classes on this machine, for example while you build an image.
 
-    If Spark is installed and its Java supports it, this command stores Spark's loaded classes in an
-    archive (120 MB in flexwire's directory below $XDG_CACHE_HOME or ~/.cache). Afterwards, Spark
-    starts in half the time. The command also prints which kernels flexwire uses. The kernels are
-    built when flexwire is installed.
+    If Spark is installed and its Java can create class archives, this command stores Spark's
+    loaded classes in an archive (120 MB in flexwire's directory below $XDG_CACHE_HOME or ~/.cache).
+    Afterwards, Spark starts in half the time. The command also prints which kernels flexwire uses.
+    The kernels are built when flexwire is installed.
     """
     from flexwire.kernels import kernel_status
 

@@ -73,7 +73,7 @@ ACCEPTED: Final = {
     "endingOffsetsByTimestamp": 'JSON such as `{"orders": {"0": 1700000000000}}`: '
     "the `endingTimestamp` of each partition",
     "startingOffsetsByTimestampStrategy": "what to do if a partition contains no record at or "
-    "after the timestamp: `error`, or `latest` to read no record",
+    "after the timestamp: `error`, or `latest` to read no records",
     "includeHeaders": "`true` adds the column `headers`",
     "includeBatch": "`true` adds columns that describe each record's batch",
     "includeFile": "`true` adds the column `file`",
@@ -89,7 +89,7 @@ ACCEPTED: Final = {
     **OF_INFLATION,
     "countBy": "column names, separated by commas; returns sums by these columns, not records",
     "maxOffsetsPerTrigger": "for a stream: the largest number of offsets in a batch",
-    "failOnDataLoss": "for a stream: `true`, or `false` to continue after lost offsets",
+    "failOnDataLoss": "for a stream: `true` to fail if offsets are lost, or `false` to continue",
 }
 """Every option, with its possible values."""
 ALIASES: Final = {"subscribe": "topic", "kafka.isolation.level": "isolation"}

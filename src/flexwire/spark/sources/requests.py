@@ -58,7 +58,7 @@ ACCEPTED: Final = {
     **OF_INFLATION,
     "maxBytesPerTrigger": "for a stream: the largest number of bytes to read from files per batch",
     "maxFilesPerTrigger": "for a stream: the largest number of files in a batch",
-    "failOnDataLoss": "for a stream: `true`, or `false` to continue after lost bytes",
+    "failOnDataLoss": "for a stream: `true` to fail if bytes are lost, or `false` to continue",
     "stateLocation": "for a stream: a separate directory for the state that a restart needs",
 }
 """Every option, with its possible values."""

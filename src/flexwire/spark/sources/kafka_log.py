@@ -87,7 +87,7 @@ ACCEPTED: Final = {
     "sums",
     "minPartitions": "the approximate minimum number of tasks; if necessary, each task reads less",
     **OF_INFLATION,
-    "countBy": "column names, separated by commas; returns sums by these columns, not records",
+    "countBy": "column names, separated by commas; the rows are sums by these columns, not records",
     "maxOffsetsPerTrigger": "for a stream: the largest number of offsets in a batch",
     "failOnDataLoss": "for a stream: `true` to fail if offsets are lost, or `false` to continue",
 }
@@ -96,8 +96,8 @@ ALIASES: Final = {"subscribe": "topic", "kafka.isolation.level": "isolation"}
 """Options of Spark's own Kafka source that are named differently here."""
 _FILES: Final = "kafka-log reads files and has no consumer; leave the option out"
 REFUSED: Final = {
-    "assign": "list the topics in topic, and the partition numbers in partitions",
-    "subscribePattern": "list the topics in topic; the default is all topics",
+    "assign": "list topics in the option topic, and partition numbers in the option partitions",
+    "subscribePattern": "list topics in the option topic; the default is all topics",
     "kafka.bootstrap.servers": "kafka-log reads files; pass the path of the files to load",
     "maxRecordsPerPartition": "to limit the bytes that a task reads, use maxPartitionBytes",
     "minOffsetsPerTrigger": "a batch has no minimum size; to set a maximum, use "

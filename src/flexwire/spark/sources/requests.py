@@ -80,7 +80,7 @@ REFUSED: Final = {
     "maxOffsetsPerTrigger": "to limit a batch, use maxBytesPerTrigger or maxFilesPerTrigger",
     "minOffsetsPerTrigger": "to limit a batch, use maxBytesPerTrigger or maxFilesPerTrigger",
     "minPartitions": "to limit the bytes that a task reads, use maxPartitionBytes",
-    "includeHeaders": "rows of records always contain the column named headers",
+    "includeHeaders": "rows of records always contain a column named headers",
     "mode": "frames with errors are always returned as rows; see the columns outcome and error",
     "columnNameOfCorruptRecord": "the column with the reason is always named error",
 }

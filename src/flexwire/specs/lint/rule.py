@@ -24,7 +24,7 @@ class Category(Enum):
     JAVA = "Kafka's generator writes Java that does not compile or run"
     CONSISTENCY = "no tool rejects the spec, but the spec does not express what its author meant"
     PEDANTIC = (
-        "a good habit that not all of Kafka's own specs follow, so it is not checked by default"
+        "a good practice that not all of Kafka's own specs follow, so it is not checked by default"
     )
 
 

@@ -66,6 +66,13 @@ CHANGE_COLUMNS: Final = (
         "if the row has not changed since the snapshot on which the state is based",
     ),
     Column(
+        "changed_time",
+        TIME,
+        "that record's timestamp",
+        "as for ``changed_offset``",
+        heading="Changed",
+    ),
+    Column(
         "is_committed",
         pa.bool_(),
         "whether that record is committed, which means that a majority of the quorum has stored "

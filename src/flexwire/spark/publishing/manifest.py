@@ -158,9 +158,9 @@ def settle(
             )
     if expected:
         raise AnalysisError(
-            f"{directory}: a task wrote {min(expected)}, but the output does not contain it (files "
-            f"missing in all: {len(expected)}): the executors do not all see the same output, the "
-            "listing is outdated, or another process is removing files"
+            f"{directory}: a task wrote {min(expected)}, but the output does not contain it "
+            f"({len(expected)} such files in all): the executors do not all see the same output, "
+            "the listing is outdated, or another process is removing files"
         )
     directory.remove(orphans)
     # No reader has to wait for an attempt that is still writing.

@@ -98,7 +98,7 @@ def _section(answer: Answer) -> str:
         "",
         f'ANSWER.ordered({answer.name}(open_tables(spark, "OUT"))).show()',
         "```",
-        f"Each row covers {answer.row}. Rows are ordered by "
+        f"Each row describes {answer.row}. Rows are ordered by "
         + ", ".join(f"`{name}`" for name in answer.order) + ".",
         "",
         "| column | type | meaning | null |",

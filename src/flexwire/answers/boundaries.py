@@ -38,8 +38,8 @@ COLUMNS: Final = (
            "the number of responses on these connections that have no request in this analysis, "
            "and therefore no API, client id or latency", heading="Responses without request"),
     Column("early_bytes", pa.int64(),
-           "the number of bytes after the cut that belong to frames that begin before it; this "
-           "analysis cannot read these frames",
+           "the number of bytes that were captured after the cut but precede the first captured "
+           "segment of their direction; this analysis cannot read these bytes",
            heading="Cut frames"),
     Column("time", MOMENT, "when the first of these connections resumes", heading="When"),
 )  # fmt: skip
@@ -140,8 +140,9 @@ ANSWER: Final = Answer(
     question="Which connections were cut between two analyses?",
     meaning=(
         "Connections that continue from one analysis to the next, with the numbers of requests "
-        "and responses that were separated, and the number of bytes in frames that were cut. This "
-        "answer has rows only if several analyses were appended to the same tables."
+        "and responses that were separated, and the number of bytes that precede the first segment "
+        "after the cut. This answer has rows only if several analyses were appended to the same "
+        "tables."
     ),
     advice=(
         "If a run of `analyze --append` cannot continue the connections of the previous run, it "

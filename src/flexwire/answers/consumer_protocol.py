@@ -97,7 +97,7 @@ COLUMNS: Final = (
            "the source of this verdict, with the date on which the source was last checked",
            "if the verdict needs no source"),
     Column("software", pa.list_(pa.string()),
-           "the name and version of the client software that the group's members use",
+           "the names and versions of the client software that the group's members use",
            heading="Software"),
     Column("client_ids", pa.list_(pa.string()), "the client ids of the group's members",
            heading="Client ids"),

@@ -38,8 +38,8 @@ COLUMNS = (
     Column("partition", pa.int32(), "the partition", heading="Partition", kind="id", is_about=True),
     Column("offset", pa.int64(), "the committed offset, from which the group continues", _NONE,
            heading="Offset"),
-    Column("end_offset", pa.int64(), "the end of the partition's log", "if the log was not read",
-           heading="End"),
+    Column("end_offset", pa.int64(), "the offset at the end of the partition's log",
+           "if the log was not read", heading="End"),
     Column("lag", pa.int64(),
            "the number of offsets from the committed offset to the high watermark, as in "
            "kafka-consumer-groups, or to the end if the high watermark is unknown",

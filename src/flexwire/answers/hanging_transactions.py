@@ -93,8 +93,8 @@ ANSWER = Answer(
     place=260,
     question="Which transactions should have ended?",
     meaning="Transactions that are still open after their timeout, or that no coordinator knows "
-    "of. After the first offset of such a transaction, read_committed consumers receive no "
-    "records, and compaction stops at this offset.",
+    "of. Consumers with read_committed receive no records at or after the first offset of such a "
+    "transaction, and compaction stops at this offset.",
     advice=(
         "If a transaction is past its timeout, check whether its coordinator is running. Before "
         "you abort a transaction that no coordinator knows of, check that 'kafka-transactions "

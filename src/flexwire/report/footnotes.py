@@ -89,7 +89,7 @@ def newest_sentence(share: NewestShare, requests: int) -> str:
         f"({part}) use the newest version of their API that Kafka {share.release} offers. "
         f"{units.count(share.clients_at_newest)} of {units.plural(share.clients, 'client')} send "
         "no older versions. Only these clients would switch to a new version of an API, such as "
-        "one that KIP-636 introduces, as soon as the brokers support it."
+        "one that KIP-636 proposes, as soon as the brokers support it."
     )
     others = requests - share.requests
     if others <= 0:

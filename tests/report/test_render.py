@@ -249,7 +249,7 @@ def test_what_decodes_only_leniently_is_no_failure() -> None:
     words = Page(render(facts)).words()
     assert "Decode failures 0 every frame decoded, 11 only leniently" in words
     assert "No frame failed to decode." in words
-    assert "11 frames break their message spec" in words
+    assert "11 frames violate their message spec" in words
     assert "Frames that decode only leniently" not in Page(rendered("empty")).words()
 
 

@@ -60,7 +60,7 @@ def test_why_these_releases_is_told() -> None:
         in why(AUDIT)
     )
     unknown = dataclasses.replace(AUDIT, brokers=())
-    assert "asked for. The captured brokers' release is unknown" in why(unknown)
+    assert "requested. The captured brokers' release is unknown" in why(unknown)
     by_brokers = dataclasses.replace(AUDIT, asked=False)
     assert "of each major version, starting with the brokers' version" in why(by_brokers)
     assert "--release" in why(Audit(("4.4.0",)))

@@ -88,11 +88,11 @@ COLUMNS: tuple[Column, ...] = (
            "the number of measured messages; on long connections only one in 32 messages is "
            "measured, and messages with withheld credentials never are"),
     Column("sent_bytes", pa.int64(), "the total size of all messages as sent, in "
-           "bytes, including header and length field",
+           "bytes, including headers and length fields",
            heading="As sent"),
     *(
-        Column(f"{name}_bytes", pa.int64(), f"the size in bytes that the messages would have if "
-               f"encoded {meaning}; estimated from the measured messages; a message that the "
+        Column(f"{name}_bytes", pa.int64(), "the total size in bytes that the messages would have "
+               f"if encoded {meaning}; estimated from the measured messages; a message that the "
                "encoding cannot represent counts with its size as sent",
                "if no message was measured", heading=_HEADINGS[name])
         for name, meaning in _ENCODINGS.items()

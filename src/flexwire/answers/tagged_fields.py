@@ -61,7 +61,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("path", pa.string(),
            'the structure that contains the field, such as "topics[]"; "" for the message '
            'or header itself',
-           heading="In structure"),
+           heading="Structure"),
     Column("tag", pa.int64(), "the tag", heading="Tag", kind="id", is_about=True),
     Column("name", pa.string(), "the field's name", "if the catalog does not know the tag",
            heading="Field", is_about=True),
@@ -81,7 +81,7 @@ COLUMNS: tuple[Column, ...] = (
            heading="Share of messages"),
     Column("times", pa.int64(),
            "the number of times that the field occurs, counted once for each structure"),
-    Column("bytes", pa.int64(), "the total size of its values, in bytes",
+    Column("bytes", pa.int64(), "the total size of the field's values, in bytes",
            "if the field is known and decoded, or if its value is withheld",
            heading="Bytes"),
     Column("byte_share", pa.float64(),

@@ -52,9 +52,9 @@ class SeenUse(NamedTuple):
     """The number of a client's requests in one version, on connections with the same evidence.
 
     ``asked`` is true if the client sent ApiVersions on these connections. ``closed`` is true if the
-    broker closed these connections and answered none of these requests. ``lowest`` and ``highest``
-    are the versions that the broker offers, or null if it lacks the API. ``is_range_seen`` is true
-    if the broker's offer was captured.
+    broker closed these connections and answered no request in this version. ``lowest`` and
+    ``highest`` are the versions that the broker offers, or null if it lacks the API.
+    ``is_range_seen`` is true if the broker's offer was captured.
     """
 
     client_id: str | None

@@ -296,8 +296,8 @@ CONNECTIONS = (
     Column("lost_bytes", _LONG, "the number of frame bytes that are missing from the capture",
            _LOGGED),
     Column("captured_bytes", _LONG,
-           "the number of all bytes in the connection's segments: bytes in frames, repeated bytes "
-           "and late bytes",
+           "the total number of bytes in the connection's segments: bytes in frames, repeated "
+           "bytes and late bytes",
            _LOGGED),
     Column("repeated_bytes", _LONG, "the number of duplicate bytes, which belong to no frame",
            _LOGGED),

@@ -128,7 +128,7 @@ REFUSALS: Final = {
 
 
 class UnseenCondition(NamedTuple):
-    """A condition under which a group does not move, and which traffic does not show.
+    """A condition that traffic does not show, and under which a group does not move.
 
     ``error`` is the code with which a broker then refuses a member, or None if the client does not
     start.

@@ -39,7 +39,7 @@ class Use:
 
     ``offered`` is the API's version range in the ApiVersions responses of the captured broker. It
     is None if no response was seen, and `Versions.NONE` if the response lacks the API. ``closed``
-    means that the broker closed these connections without answering this version.
+    means that the broker closed these connections without answering requests in this version.
     """
 
     api_key: int

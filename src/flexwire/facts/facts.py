@@ -136,7 +136,7 @@ class TlsFacts:
     up to some record, and ``not_opened`` those not decrypted at all, which tables show as captured.
     ``partly`` and ``unopened`` list the reasons, without the rarest if there are too many.
     ``lost_bytes`` counts bytes that are missing from the captures, and ``unread_bytes`` TLS bytes
-    after the last decrypted record. ``sources`` may be incomplete; ``source_files`` counts all.
+    after the last decrypted record. ``sources`` may be partial; ``source_files`` counts all files.
     """
 
     opened: int

@@ -42,7 +42,7 @@ class RehearsalFacts:
     ``narrowed`` counts responses from which versions were removed. For ``sent_on`` of these, the
     request was forwarded in another version. ``unsupported`` counts requests that were answered
     with error 35, and ``closed`` counts requests that ended their connection. ``refused`` contains
-    the clients that sent the refused requests, starting with the most refusals. It may be
+    the clients that sent these ``closed`` requests, starting with the most refusals. It may be
     incomplete, but ``refused_count`` includes all clients. If a file has very many clients, it
     lists only some of them, and ``beyond`` counts the requests of the others.
     """

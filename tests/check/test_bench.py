@@ -72,6 +72,7 @@ def test_a_released_version_that_changes_breaks(sides: tuple[str, str], tmp_path
     changed = NEW.replace('{"0": "1", "1+": "3"}', '{"0+": "2"}').replace('"1+",', '"0+",')
     done = bench(sides[0], write(tmp_path / "changed", changed))
     assert done.exit_code == 100
+    assert "**Compared with " in done.stdout
     assert "the change is breaking: " in done.stdout
     assert "Version 0, which already exists:" in done.stdout
     assert "VERSION\\_FLEXIBILITY\\_CHANGED" in done.stdout

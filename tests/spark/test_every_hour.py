@@ -75,4 +75,4 @@ def test_each_file_is_added_once(spark: SparkSession, tmp_path: Path) -> None:
     notes = [" ".join(notes) for _, _, notes in told]
     assert "already" not in notes[0]
     assert f"1 file is already in {out}, so only the other files were added" in notes[1]
-    assert f"{len(files) - 1} files are in {out} already" in notes[-1]
+    assert f"{len(files) - 1} files are already in {out}" in notes[-1]

@@ -247,7 +247,7 @@ def analyze(
     """Decode captures and logs on Spark, and write tables and a report.
 
     PATHS are captures (pcap or pcapng, optionally gzipped), broker log segments, and broker request
-    logs (kafka-request.log*: plain, gzipped, or wrapped in the JSON of a container log). A path can
+    logs (kafka-request.log*, or container logs in JSON or CRI format, optionally gzipped). A path can
     also be a directory of such files (a broker's log.dirs, or one partition's directory), a
     pattern, or - for standard input. PATHS can be local or in an object store
     (s3://bucket/captures/ or 'gs://bucket/*.pcapng'). docs/request-logs.md lists the data missing

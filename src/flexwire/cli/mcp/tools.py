@@ -147,7 +147,7 @@ def _frames(root: ServedRoot, asked: BytesArguments) -> list[ShownFrame]:
             raise InputError("packet requires a capture: pass the path of the capture as file")
         if asked.api or asked.request or asked.version is not None:
             raise InputError(
-                "the capture identifies each frame: leave out api, request and version"
+                "the capture shows the kind of each frame: leave out api, request and version"
             )
         with root.file(asked.file) as path:
             return frames_of_packet(path, asked.packet)

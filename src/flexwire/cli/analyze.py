@@ -85,8 +85,8 @@ def _properties(
     type=click.Choice(_TABLES),
     default=PARQUET,
     show_default=True,
-    help="The table format: parquet, whose tables the next analysis replaces, or delta or iceberg, "
-    "to whose tables --append adds rows.",
+    help="The table format: parquet (the next analysis replaces the tables), or delta or iceberg "
+    "(--append adds rows to the tables).",
 )
 @click.option(
     "--format",
@@ -247,11 +247,10 @@ def analyze(
     """Decode captures and logs on Spark, and write tables and a report.
 
     PATHS are captures (pcap or pcapng, optionally gzipped), broker log segments, and broker request
-    logs (kafka-request.log*, or container logs in JSON or CRI format, optionally gzipped). A path can
-    also be a directory of such files (a broker's log.dirs, or one partition's directory), a
-    pattern, or - for standard input. PATHS can be local or in an object store
-    (s3://bucket/captures/ or 'gs://bucket/*.pcapng'). docs/request-logs.md lists the data missing
-    from request logs.
+    logs (kafka-request.log*, or container logs in JSON or CRI format, optionally gzipped). A path
+    can also be a directory of these (a broker's log.dirs, or one partition's directory), a pattern,
+    or - for standard input. PATHS can be local or in an object store (s3://bucket/captures/ or
+    'gs://bucket/*.pcapng'). docs/request-logs.md lists the data missing from request logs.
 
     OUT contains tables/, facts.json and report.html. tables/ contains every connection, frame,
     message, record, and log batch, stored as Parquet. report.html works offline. The report,
@@ -269,8 +268,7 @@ def analyze(
     readable only by you. In an object store, OUT/current.json contains the output's current path.
 
     With --append, each analysis adds its rows to the Delta or Iceberg tables in OUT, exactly once.
-    OUT/ledger lists all analyses. The report of each analysis, in OUT/runs, covers only that
-    analysis's input.
+    OUT/ledger lists all analyses. Each report in OUT/runs covers only the input of its analysis.
     """
     tables, output = _formats(tables, output, others["releases"], append=append)
     others["iceberg_catalog"] = _catalog(tables, others)

@@ -163,9 +163,8 @@ def records_dump(
 
     The command shows each batch's header and verifies the batch's CRC. With --deep, it also shows
     every record, cut to one line on a terminal. It compares each log with its indexes. If a file is
-    damaged, the command reports the damage, continues after it, and exits with 100. In the
-    cluster's metadata, credentials and undecodable values are counted but not shown, unless
-    --show-credentials is set.
+    damaged, the command reports the damage, continues after it, and exits with 100. By default,
+    credentials and undecodable values in the cluster's metadata are counted but not shown.
     """
     from flexwire.protocol.internal_topics import InternalTopic
     from flexwire.schema.catalog import catalog

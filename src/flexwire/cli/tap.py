@@ -524,10 +524,9 @@ def tap(
     tap. Everything else passes unchanged, unless --header-tag adds tags to request headers: the
     capture then contains the request as the client sent it, and the tags in comments.
 
-    With --pretend, the tap rehearses an upgrade to another release. Like brokers of that release,
-    the tap refuses clients that need versions or APIs that the release dropped. The cluster itself
-    does not change. With --fault, the tap breaks requests on purpose, to show how an application
-    reacts.
+    With --pretend, the tap rehearses an upgrade. Like brokers of the new release, the tap refuses
+    clients that need versions or APIs that the release dropped. The cluster itself does not change.
+    With --fault, the tap breaks requests on purpose, to show how an application reacts.
 
     With TLS, the tap decrypts what it receives and encrypts what it sends, so the capture is not
     encrypted. SASL passes unchanged. docs/tap.md describes TLS, SASL, and the tap as a service.

@@ -23,9 +23,9 @@ PYTHONS ?= $(PYTHON)
 
 # A run of the tests ends after 20 minutes, wherever it is; FLEXWIRE_TEST_MINUTES=40 make test gives it
 # longer. What takes longer by itself says so below, or in tests/ending.py.
-# Two processes more than there are processors, because tests wait for servers and for Java; at most four. Each
-# gets the tests of whole files, and two of them those that take a session of Spark (tests/conftest.py).
-PROCESSES ?= $(shell $(PYTHON) -c 'import os; print(min(4, 2 + (os.cpu_count() or 1)))')
+# One process more than there are processors, because tests wait for servers and for Java; at most four. Each
+# gets the tests of whole files, and one or two of them those that take a session of Spark (tests/conftest.py).
+PROCESSES ?= $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
 PYTEST = .venv/bin/pytest -n $(PROCESSES) --dist loadfile
 # Markers of pyproject.toml whose tests take most of the time.
 LONG = spark or guard or long or cluster or kafka or browser or slow

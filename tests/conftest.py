@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 LONG = ("slow", "guard")
-SESSIONS = 2
-"""The number of processes in a run that may start a Spark session.
+SESSIONS = 1 if (os.cpu_count() or 1) <= 2 else 2
+"""How many processes of a run start a Spark session.
 
-Each session takes 2 GB, and half a minute of CPU time before its queries are fast.
+Each session takes 2 GB, and half a minute of CPU time until its queries are fast. On two
+processors, a run with two sessions takes longer than a run with one.
 """
 FEW_STAGES = {
     "spark.sql.adaptive.enabled": "false",

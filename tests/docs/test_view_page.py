@@ -30,7 +30,7 @@ def test_its_limits_are_those_of_the_command() -> None:
     assert f"keeps {HELD_BYTES >> 20} MiB" in PAGE
     assert f"shows at most {MOST_LINES:,} lines" in PAGE
     help_text = " ".join((app.commands["view"].help or "").split())
-    assert f"keeps {MOST_FRAMES:,} frames" in help_text
+    assert f"keeps at most {MOST_FRAMES:,} frames" in help_text
     assert f" {PAGE_ROWS:,} frames" in help_text
 
 

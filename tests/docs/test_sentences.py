@@ -16,6 +16,7 @@ from tools.pages.sentences import (
     SURFACES,
     code_texts,
     draw,
+    main,
     page_paragraphs,
     page_sentences,
     shown_texts,
@@ -111,6 +112,28 @@ def test_every_surface_has_hundreds_of_sentences_and_a_seed_draws_the_same(
     assert len({*drawn}) == 40
     assert drawn == draw(surface, 40, seed=7) != draw(surface, 40, seed=8)
     assert all(str(one).startswith(str(one.path.relative_to(ROOT))) for one in drawn)
+
+
+def test_sentences_of_others_are_mixed_in_and_only_the_key_tells_them_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "other.md"
+    page.write_text("\n\n".join(f"Sentence {n} of another project is here." for n in range(50)))
+    key = tmp_path / "key"
+    asked = ["--surface", "readme", "--draw", "10", "--seed", "7", "--beside", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["sentences", *asked, "--key", str(key)])
+    assert main() == 0
+    shown = [line.partition(". ") for line in capsys.readouterr().out.splitlines()[1:]]
+    rows = [line.split("\t") for line in key.read_text(encoding="utf-8").splitlines()]
+    assert [number for number, _, _ in shown] == [str(n) for n in range(1, 21)]
+    assert [row[1] for row in rows] == [number for number, _, _ in shown]
+    are_others = ["another project" in text for _, _, text in shown]
+    assert [row[2] == "other" for row in rows] == are_others
+    assert sum(are_others) == 10
+    assert are_others != sorted(are_others)
+    monkeypatch.setattr(sys, "argv", ["sentences", *asked])
+    with pytest.raises(SystemExit):
+        main()
 
 
 def test_what_a_page_lost_is_listed_unless_another_page_gained_it() -> None:

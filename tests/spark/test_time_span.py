@@ -34,7 +34,7 @@ BEGINS_US = int(MIDNIGHT.timestamp() * 1_000_000) - 5_000_000
 
 
 def captures(directory: Path) -> list[Path]:
-    """Write a capture for each of three days, with connections that continue.
+    """Write a capture for each of three days, with connections that continue on the next day.
 
     Only the first capture names a topic.
     """

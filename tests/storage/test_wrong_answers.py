@@ -46,7 +46,7 @@ def parquet(first: int) -> bytes:
     return made.getvalue()
 
 
-# The earlier and the present content of each file.
+# The previous and the current content of each file.
 FILES = {
     "data": (DATA[:1000], DATA[::-1]),
     "table.parquet": (parquet(0), parquet(500)),

@@ -1,8 +1,13 @@
 """`python -m tools.pages.sentences --draw 40`: random sentences of the project, for a stranger.
 
-Someone who wrote none of them reads the sentences of each surface. At least 38 of 40 must be
-understood at the first reading, and must pass in a good English manual. Each sentence is printed
-with its file and line. `--seed` repeats a draw, as long as the texts do not change.
+Someone who wrote none of them reads the sentences of each surface, and marks each sentence that is
+not understood at the first reading, or that would not pass in a good English manual. A strict
+reader marks some sentences of every project. ``--beside`` therefore mixes as many sentences of
+other projects with these, without their places: the sentences of flexwire must pass as often as
+the others. The reader does not see the key, which says where each sentence comes from. ``--seed``
+repeats a draw, as long as the texts do not change.
+
+    python -m tools.pages.sentences --surface docs --beside ../uv/docs --key docs.key
 """
 
 from __future__ import annotations
@@ -16,13 +21,13 @@ import re
 import sys
 import tokenize
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tools.pages.files import DOCS, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
 
 SOURCES: Final = ROOT / "src" / "flexwire"
 # Packages whose strings appear in the report or the guide, not on a terminal.
@@ -265,6 +270,30 @@ def draw(surface: str, count: int, seed: int) -> list[Sentence]:
     return sorted(chosen, key=lambda one: (str(one.path), one.line))
 
 
+def sentences_of(surface: str, paths: Iterable[Path]) -> list[Sentence]:
+    """Return the sentences of other projects that compare with a surface.
+
+    Pages are compared with pages, docstrings and comments with those of Python files, and help and
+    errors with strings of Python files. ``paths`` are files and directories.
+    """
+    suffix, read = {"help": ("py", shown_texts), "docstrings": ("py", code_texts)}.get(
+        surface, ("md", page_sentences)
+    )
+    files = (
+        one for path in paths for one in (path.rglob(f"*.{suffix}") if path.is_dir() else [path])
+    )
+    return list(dict.fromkeys(one for file in sorted(files) for one in read(file)))
+
+
+def mixed(own: list[Sentence], others: list[Sentence], seed: int) -> list[tuple[Sentence, bool]]:
+    """Return all of ``own`` and as many of ``others`` in random order, and whether each is own."""
+    chance = random.Random(f"beside {seed}")  # noqa: S311 - a draw, not a secret
+    rows = [(one, True) for one in own]
+    rows += [(one, False) for one in chance.sample(others, min(len(own), len(others)))]
+    chance.shuffle(rows)
+    return rows
+
+
 def main() -> int:
     """Print sentences of one surface, or of all of them."""
     summary = (__doc__ or "").partition("\n")[0]
@@ -272,11 +301,26 @@ def main() -> int:
     parser.add_argument("--draw", type=int, default=40, metavar="N", help="from each surface")
     parser.add_argument("--surface", choices=[*SURFACES], action="append", help="default: all")
     parser.add_argument("--seed", type=int, help="default: another draw each time")
+    parser.add_argument("--beside", nargs="+", type=Path, metavar="PATH", help="other projects")
+    parser.add_argument("--key", type=Path, help="the file for the places, with --beside")
     arguments = parser.parse_args()
+    if bool(arguments.beside) != bool(arguments.key):
+        parser.error("--beside needs --key, and --key needs --beside")
     seed = random.SystemRandom().randrange(10**6) if arguments.seed is None else arguments.seed
+    keys: list[str] = []
     for surface in arguments.surface or SURFACES:
         sys.stdout.write(f"# {surface}, --seed {seed}\n")
-        sys.stdout.writelines(f"{one}\n" for one in draw(surface, arguments.draw, seed))
+        drawn = draw(surface, arguments.draw, seed)
+        if not arguments.beside:
+            sys.stdout.writelines(f"{one}\n" for one in drawn)
+            continue
+        rows = mixed(drawn, sentences_of(surface, arguments.beside), seed)
+        for number, (one, is_own) in enumerate(rows, 1):
+            sys.stdout.write(f"{number}. {one.text}\n")
+            whose = "own" if is_own else "other"
+            keys.append(f"{surface}\t{number}\t{whose}\t{one.path}:{one.line}\n")
+    if arguments.key:
+        arguments.key.write_text("".join(keys), encoding="utf-8")
     return 0
 
 

@@ -46,7 +46,7 @@ def message_names(
 def request_names(
     _context: click.Context, _parameter: click.Parameter, prefix: str
 ) -> list[CompletionItem]:
-    """Return the APIs whose names begin with the text, in upper or lower case."""
+    """Return the APIs whose names begin with the text, ignoring case."""
     from flexwire.protocol import api_name
     from flexwire.schema.catalog import catalog
 

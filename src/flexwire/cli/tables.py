@@ -66,7 +66,7 @@ def retain(*, out: str, days: int, dry_run: bool, output: Format) -> None:
     """Remove the rows of old days from the tables in OUT.
 
     OUT is an output of analyze --tables delta or iceberg. Tables that are not divided by day
-    (packets, audit and the tables of logs) do not change. If a connection had traffic on any of the
+    (packets, audit and the log tables) do not change. If a connection had traffic on any of the
     kept days, its row in the 'connections' table is also kept. Captures that were added earlier
     still count as known, so no later analysis adds them again. Reports are kept.
 

@@ -54,8 +54,8 @@ _ALERT_ADVICE: Final = (
     "a TLS client rejects the bytes that a listener without TLS sends."
 )
 _HTTP_REQUEST: Final = (
-    "If a broker logs this, a program sends HTTP to the broker's port: a load balancer's health "
-    "check, a monitoring system, a browser or a scanner. Point that program at another port, "
+    "If a broker logs this, a program is sending HTTP to the broker's port: a load balancer's "
+    "health check, a monitoring system, a browser or a scanner. Point that program at another port, "
     "or have it check the broker's port only by opening a TCP connection."
 )
 _HTTP_RESPONSE: Final = (

@@ -33,7 +33,7 @@ _STEPS = (
 
 
 class TagForm(Enum):
-    """The notation of the tagged fields of a structure.
+    """The notation for a structure's tagged fields.
 
     SECTION is at the end of the structure: a count, and for each field a tag and a length as
     unsigned varints, and a value. INTERLEAVED is at the end: a count, and for each field a varlong

@@ -101,7 +101,7 @@ def replayed(coordinator: NewCoordinator, events: Iterable[Event]) -> Told:
 def compacted(
     events: list[Event], bound: int, drawn: random.Random
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Remove what Kafka's log cleaner may remove from the events of a log, up to an offset.
+    """From a log's events, remove those up to an offset that Kafka's log cleaner may remove.
 
     Return the offsets of removed events, and of events that leave an empty batch. The cleaner
     keeps the last record of each key, removes the records of aborted transactions, and stops at

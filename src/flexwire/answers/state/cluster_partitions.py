@@ -102,7 +102,7 @@ COLUMNS: Final = (
         "directories",
         pa.list_(pa.string()),
         "the ids of the log directories that the replicas use, in the order of the replicas",
-        "if the log does not contain these ids, as before metadata.version 3.7",
+        "if the log does not contain these ids, as with any metadata.version before 3.7",
     ),
     *CHANGE_COLUMNS,
 )

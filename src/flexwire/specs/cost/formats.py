@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NewestRequests:
-    """The number of compared requests, and how many use the newest version of the old specs.
+    """The number of compared requests, and how many use the newest version in the old specs.
 
     Requests that begin a connection (ApiVersions, SASL) and unstable versions are not counted.
     """

@@ -383,7 +383,7 @@ class RecordReader:
     # The code below reads batches that the kernels cannot read or have refused.
 
     def _read_one(self) -> None:
-        """Read the batch or message at the position into objects, and convert the objects to columns."""
+        """Read the batch or message at the position into objects, and convert these to columns."""
         start, end = self.position, len(self._data)
         if end - start < ENTRY.size:
             self._end_within(None)

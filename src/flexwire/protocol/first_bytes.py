@@ -55,8 +55,8 @@ _ALERT_ADVICE: Final = (
 )
 _HTTP_REQUEST: Final = (
     "If a broker logs this, a program is sending HTTP to the broker's port: a load balancer's "
-    "health check, a monitoring system, a browser or a scanner. Point that program at another port, "
-    "or have it check the broker's port only by opening a TCP connection."
+    "health check, a monitoring system, a browser or a scanner. Point that program at another "
+    "port, or have it check the broker's port only by opening a TCP connection."
 )
 _HTTP_RESPONSE: Final = (
     "If a client logs this, its bootstrap.servers points to an HTTP server, such as a REST proxy, "

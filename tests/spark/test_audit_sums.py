@@ -76,7 +76,7 @@ class Captured:
 
 
 # These answers take the longest on Spark.
-LARGE = ("MANY", "STRANGE")
+LARGE = ("EVERYTHING", "MANY", "STRANGE")
 
 
 @pytest.fixture(scope="module", params=[*sorted({*SHAPES} - {*LARGE}), *in_make_long(*LARGE)])

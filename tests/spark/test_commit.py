@@ -353,7 +353,7 @@ def test_what_no_manifest_names_is_removed_before_it_is_published(tmp_path: Path
         settle(place, kept)
     place.remove([kept[1].name])
     with pytest.raises(
-        AnalysisError, match="a task wrote tables/messages/X/a, but it is not in the"
+        AnalysisError, match="a task wrote tables/messages/X/a, but the output does not contain it"
     ):
         settle(place, kept)
 

@@ -74,7 +74,8 @@ def in_groups(told: Told, groups: int) -> list[Told]:
     return found
 
 
-@pytest.mark.parametrize("groups", [2, pytest.param(5, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("groups", [2, 5])
 def test_the_sums_of_days_say_what_all_rows_say(spark: SparkSession, groups: int) -> None:
     """Neighboring days are read separately."""
     for search in range(times(1)):

@@ -45,7 +45,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make run    the main job on an embedded cluster: clients, tap, capture, Spark, report"
 	@echo "make fast   after each change, in one to three minutes: lint, types, import directions, and the quick tests"
-	@echo "make test   the same with Spark, guard pages and random search: nine minutes"
+	@echo "make test   the same with Spark, guard pages and random search: six minutes"
 	@echo "make long   what takes longest of the tests, which CI runs after make test: half an hour"
 	@echo "make cluster  whole analyses on a standalone cluster, by spark-submit and by Spark Connect, and with"
 	@echo "            the environment shipped as docs/cluster.md says: a quarter of an hour"

@@ -261,7 +261,7 @@ def test_an_hour_is_added_skipped_and_told(spark: SparkSession, tmp_path: Path) 
     path.rename(path.with_name("kafka-request.log.1"))
     one_log(path, 10, 20)
     done = analyze([path.parent], out, **how)
-    assert "1 file is in" in " ".join(done.notes)
+    assert "1 file is already in" in " ".join(done.notes)
     one_log(path, 10, 15)
     shrunk = analyze([path.parent], out, **how)
     assert not shrunk.is_new

@@ -55,7 +55,10 @@ def test_what_no_block_can_be_ends_a_file(tmp_path: Path) -> None:
     pcap = write_capture(tmp_path / "b", 1, SHAPES["MID_STREAM"])[0].read_bytes()[:3000]
     for data, reason in (
         (pcapng[: ends_of_part(pcapng)[3]] + bytes(16), "invalid block length: 0"),
-        (pcap[: ends_of_part(pcap)[3]] + b"\xff" * 16, "length exceeds the limit: 4294967295"),
+        (
+            pcap[: ends_of_part(pcap)[3]] + b"\xff" * 16,
+            "packet length exceeds the limit: 4294967295",
+        ),
     ):
         known = WholeBlocks("a")
         assert looked(known, data) == len(data) - 16

@@ -417,7 +417,7 @@ def test_a_name_that_no_api_has_is_refused_before_anybody_is_connected_to(run: R
 
 def test_what_a_reading_request_leaves_behind_is_said(run: Run, address: str) -> None:
     run("call", address, "FindCoordinator", "-V", "3")
-    assert "FindCoordinator: the first request for a coordinator type" in run.err
+    assert "FindCoordinator: the first request for a coordinator type causes the" in run.err
     run("call", address, "FetchSnapshot", "-V", "0")
     assert run.code == 2
     assert "FetchSnapshot may change something: without topics, the request terminates" in run.err

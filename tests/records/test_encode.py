@@ -243,7 +243,11 @@ WRONG_FIELDS: list[tuple[str, dict[str, Any], str]] = [
     ("base_sequence", {"base_sequence": -(2**31) - 1}, "does not fit in 32 bits"),
     ("last_offset", {"last_offset": 5, "magic": 1}, "an uncompressed message set"),
     ("producer_id", {"producer_id": 7, "magic": 1}, "an uncompressed message set"),
-    ("producer_id", {"producer_id": 7, "magic": 1, "compression": "gzip"}, "a wrapper message"),
+    (
+        "producer_id",
+        {"producer_id": 7, "magic": 1, "compression": "gzip"},
+        "a wrapper message with magic 1",
+    ),
     (
         "max_timestamp",
         {"max_timestamp": 7, "magic": 0, "compression": "gzip"},

@@ -106,7 +106,9 @@ def test_wrappers_that_are_none_are_errors() -> None:
         "null value": message(None, attributes=GZIP),
         "has no inner": message(gzip.compress(b""), attributes=GZIP),
         "is itself compressed": wrapper(nested),
-        "magic value 0 is inside a wrapper": wrapper(message(b"a", magic=0)),
+        "magic value 0 is inside a wrapper message with magic value 1": wrapper(
+            message(b"a", magic=0)
+        ),
         "a message set cannot contain magic 2": wrapper(plain[:16] + b"\x02" + plain[17:]),
         "zstd": message(bytes(cramjam.zstd.compress(plain)), attributes=ZSTD),
         "snappy": message(b"\xff", attributes=SNAPPY),

@@ -8,10 +8,13 @@ failure is due to a change. `make search` tries new examples.
 from __future__ import annotations
 
 import os
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
 
 TIMES = int(os.environ.get("FLEXWIRE_SEARCH", "1"))
 TIMED: Final = (HealthCheck.too_slow,)
@@ -35,6 +38,20 @@ def in_make_long(*values: Any) -> list[Any]:
     """
     several = (value if isinstance(value, tuple) else (value,) for value in values)
     return [pytest.param(*value, marks=pytest.mark.long) for value in several]
+
+
+def trying_few(
+    values: Iterable[Any], few: Collection[str], *, name: Callable[[Any], str] = str
+) -> list[Any]:
+    """Return parameter values: `make test` tries those named in ``few``, `make long` the others.
+
+    >>> [one if isinstance(one, str) else one.values for one in trying_few("abc", "b")]
+    ['b', ('a',), ('c',)]
+    """
+    named = {name(one): one for one in values}
+    assert named.keys() >= {*few}, f"expected names of {[*named]}, got {few}"
+    others = [one for key, one in named.items() if key not in few]
+    return [*(named[one] for one in named if one in few), *in_make_long(*others)]
 
 
 def in_parts(parts: int) -> list[Any]:

@@ -14,7 +14,7 @@ from flexwire.answers import connections as module
 from flexwire.answers.asking.day_sums import DAY, DAY_US
 from flexwire.answers.connections import ANSWER, connections
 from flexwire.spark.settings import set_for_answers
-from tests.searching import times
+from tests.searching import in_make_long, times
 from tests.spark.test_latency_by_day import MIDNIGHT_MS, MS, in_groups, in_order
 from tests.spark.told import Told
 
@@ -86,7 +86,7 @@ def total(told: Told, groups: int, spark: SparkSession, **later: Any) -> list[An
     return list(sums.total(spark.createDataFrame(found), tables).toArrow().to_pylist())
 
 
-@pytest.mark.parametrize("groups", [2, pytest.param(5, marks=pytest.mark.long)])
+@pytest.mark.parametrize("groups", [2, *in_make_long(5)])
 def test_the_sums_of_days_say_what_all_rows_say(spark: SparkSession, groups: int) -> None:
     for search in range(times(1)):
         told = made(search)

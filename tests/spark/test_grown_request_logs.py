@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,7 +22,7 @@ from flexwire.spark.delta.output import output
 from flexwire.tables.keys import ANALYSIS, BEGAN_IN
 from tests.capture.request_lines import PLACE, line, real_lines
 from tests.capture.rotating import LoggingBroker, live
-from tests.searching import in_make_long, times
+from tests.searching import times, trying_few
 from tests.spark.traffic import Traffic
 from tests.tables.keyed import assert_keys_identify_rows
 
@@ -156,10 +157,7 @@ def told(answer: Answer, tables: AnalysisTables) -> list[str]:
 
 @pytest.mark.parametrize(
     "answer",
-    [
-        *(one for one in OF_TRAFFIC if one.name in FEW),
-        *in_make_long(*(one for one in OF_TRAFFIC if one.name not in FEW)),
-    ],
+    trying_few(OF_TRAFFIC, FEW, name=attrgetter("name")),
     ids=lambda one: one.name,
 )
 def test_several_analyses_answer_what_one_does(answer: Answer, tables: Grown) -> None:

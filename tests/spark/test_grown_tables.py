@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -31,7 +32,7 @@ from flexwire.tables.output import MESSAGES
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.capture.made_logs import MadeSegment, plain, write_log
 from tests.protocol.test_telemetry import pushed
-from tests.searching import in_make_long, times
+from tests.searching import in_make_long, times, trying_few
 from tests.spark.test_inside_captures import COMMITS, fetched, share
 from tests.spark.traffic import (
     START_US,
@@ -254,14 +255,11 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Gro
 FEW = {"boundaries", "chargeback", "topic_readers"}
 
 
-def answers_tried() -> list[Any]:
-    """Return all answers. `make test` tries only `FEW`."""
-    few = [one for one in OF_TRAFFIC if one.name in FEW]
-    assert len(few) == len(FEW)
-    return [*few, *in_make_long(*(one for one in OF_TRAFFIC if one not in few))]
-
-
-@pytest.mark.parametrize("answer", answers_tried(), ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "answer",
+    trying_few(OF_TRAFFIC, FEW, name=attrgetter("name")),
+    ids=lambda one: one.name,
+)
 def test_several_analyses_answer_what_one_does(answer: Answer, tables: Grown) -> None:
     expected, found = (told(answer, one) for one in (tables.whole, tables.grown))
     assert found == expected

@@ -18,7 +18,7 @@ from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.keys import ANALYSIS, BEGAN_IN
 from tests.capture.request_lines import line
 from tests.capture.rotating import live
-from tests.searching import in_make_long, times
+from tests.searching import times
 from tests.spark.grown import Killed
 from tests.spark.logged_in_process import add_logs, tables_of, without_spark
 from tests.spark.test_grown_request_logs import brokers, in_order, one_log, without_names
@@ -84,7 +84,8 @@ def _one(parts: list[Row]) -> Row:
     return whole
 
 
-@pytest.mark.parametrize("seed", in_make_long(*range(times(8))))
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(times(8)))
 def test_after_any_cut_the_rows_are_those_of_one_analysis(seed: int, tmp_path: Path) -> None:
     source = random.Random(seed)
     writing = brokers(tmp_path / "logs")

@@ -11,7 +11,7 @@ from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.outputs import open_tables, stored_answers
 from tests.capture.made_logs import MadeSegment
 from tests.capture.test_logs_choosing import write_replica
-from tests.searching import in_make_long
+from tests.searching import trying_few
 from tests.spark.internal_topics.made import MadeTopic, commit
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ CASES = {
 FEW = ("exact", "outrun")
 
 
-@pytest.mark.parametrize("case", [*FEW, *in_make_long(*sorted({*CASES} - {*FEW}))])
+@pytest.mark.parametrize("case", trying_few(CASES, FEW))
 def test_lag_is_up_to_the_high_watermark(case: str, spark: SparkSession, tmp_path: Path) -> None:
     said, is_clean, end, committed, expected, is_exact = CASES[case]
     write_replica(tmp_path, 1, [0] * end)

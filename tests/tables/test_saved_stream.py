@@ -29,7 +29,7 @@ from flexwire.survey.saved_stream import SavedStream, StreamStates
 from flexwire.tables.row_filter import EVERYTHING, FRAMES, RECORDS, RowFilter
 from tests.capture.interleaved import SHAPES, TLS, write_capture
 from tests.schema.trunk import trunk_catalog
-from tests.searching import in_make_long, times
+from tests.searching import in_make_long, times, trying_few
 from tests.spark.traffic import Traffic, made, request
 from tests.tables.growing import Query, grown
 from tests.tables.test_following import ASKED, at_once
@@ -100,9 +100,7 @@ FEW = ("EVERYTHING", "ONE_CONNECTION")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [*FEW, *in_make_long(*(one for one in STREAMED if one not in FEW))]
-)
+@pytest.mark.parametrize("name", trying_few(STREAMED, FEW))
 def test_killed_at_any_step_a_stream_gives_the_same_rows(
     name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -37,7 +37,7 @@ from tests.capture.columns.test_merging import rows_of as segments_of
 from tests.capture.columns.test_merging import waiting_of
 from tests.capture.exchanges import Talk
 from tests.capture.interleaved import EVERYTHING, HOSTS, STRANGE, UNORDERED, write_capture
-from tests.searching import in_make_long, times
+from tests.searching import in_make_long, times, trying_few
 from tests.tables.sharing import assert_same, found_by, in_one, in_shares, no_kernels
 from tests.tables.test_going_on import cut_at_random, in_time
 
@@ -77,13 +77,13 @@ def found_in(asked: AnalysisRequest, make: Make, before: bytes | None = None) ->
     return found_by(asked, make(asked, kept, before), kept)
 
 
-# The shape "everything" contains all that the other shapes contain. Damaged files are read
-# differently.
+# Damaged files are read differently. The shape "everything" contains all that the others contain,
+# and takes the longest.
 FEW = ("damaged",)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*FEW, *in_make_long(*(one for one in SHAPES if one not in FEW))])
+@pytest.mark.parametrize("name", trying_few(SHAPES, FEW))
 def test_shares_find_what_one_task_finds(name: str, tmp_path: Path) -> None:
     for seed in range(times(1)):
         source = random.Random(f"{name} {seed}")
